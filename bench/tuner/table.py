@@ -18,13 +18,14 @@ from sterna.choices import Choice, replay
 from sterna.errors import SternaError
 from sterna.records import choice_text, target_id
 from sterna.schedule import saved
+from sterna.tuning.features import features_of
 from sterna.tuning.kernels import Task
 from sterna.tuning.measure import Measurer
 from sterna.tuning.worker import Trial
 
 _SCHEMA = """
 create table if not exists costs (
-    device text, target text, kernel text, schedule text, samples text, error text, features text,
+    device text, target text, kernel text, schedule text, samples text, error text,
     primary key (device, target, kernel, schedule)
 );
 create table if not exists runs (
@@ -43,16 +44,16 @@ class Table:
         self._db.execute("pragma journal_mode = wal")
         self._db.executescript(_SCHEMA)
 
-    def cost(self, key: tuple[str, ...]) -> tuple[str, str, str] | None:
-        """Samples, error and features of (device, target, kernel, schedule)."""
-        asked = "select samples, error, features from costs where device=? and target=? and kernel=? and schedule=?"
-        found: tuple[str, str, str] | None = self._db.execute(asked, key).fetchone()
+    def cost(self, key: tuple[str, ...]) -> tuple[str, str] | None:
+        """Samples and error of (device, target, kernel, schedule)."""
+        asked = "select samples, error from costs where device=? and target=? and kernel=? and schedule=?"
+        found: tuple[str, str] | None = self._db.execute(asked, key).fetchone()
         return found
 
     def add(self, key: tuple[str, ...], trial: Trial) -> None:
-        row = (*key, json.dumps(trial.samples), trial.error, json.dumps(trial.features))
+        row = (*key, json.dumps(trial.samples), trial.error)
         with self._db:
-            self._db.execute("insert or replace into costs values (?, ?, ?, ?, ?, ?, ?)", row)
+            self._db.execute("insert or replace into costs values (?, ?, ?, ?, ?, ?)", row)
 
     def curve(self, device: str, kernel: str, explorer: str, seed: int) -> list[float] | None:
         """The best after each trial of a run, the rules' own first; None where it has not been made."""
@@ -91,11 +92,11 @@ class Stored:
     def __init__(self, table: Table, device: str, inner: Callable[[], Measurer]):
         self._table, self._device, self._start = table, device, inner
         self._inner: Measurer | None = None
-        self._keys: dict[str, tuple[Choice, str, str]] = {}
+        self._keys: dict[str, tuple[Choice, str, tuple[float, ...], str]] = {}
         self.devices, self.unit = (device,), "cost"
 
     def measure(self, task: Task, choice: Choice) -> Trial:
-        whole, steps, schedule = self._scheduled(task, choice)
+        whole, steps, features, schedule = self._scheduled(task, choice)
         key = (self._device, target_id(task.options.target), task.kernel, schedule)
         if (found := self._table.cost(key)) is None:
             trial = self._measurer().measure(task, choice)
@@ -104,8 +105,8 @@ class Stored:
             self._table.add(key, trial)
             found = self._table.cost(key)
             assert found is not None
-        samples, error, features = found
-        return Trial(whole, steps, tuple(json.loads(samples)), error, tuple(json.loads(features)), self._device)
+        samples, error = found
+        return Trial(whole, steps, tuple(json.loads(samples)), error, features, self._device)
 
     def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:
         for choice in choices:
@@ -114,17 +115,19 @@ class Stored:
     def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
         return "only kernels are in the table"
 
-    def _scheduled(self, task: Task, choice: Choice) -> tuple[Choice, str, str]:
-        """The whole choice, its steps, and the name of its row."""
+    def _scheduled(self, task: Task, choice: Choice) -> tuple[Choice, str, tuple[float, ...], str]:
+        """The whole choice, the steps and features of its schedule, and the name of its row."""
         text = task.kernel + choice_text(choice)
         if text not in self._keys:
-            trace = replay(choice)
+            trace, features = replay(choice), tuple[float, ...]()
             try:
-                steps = saved.to_json(task.schedule(trace).steps)
+                schedule = task.schedule(trace)
+                steps = saved.to_json(schedule.steps)
+                features = features_of(schedule, task.options.target)
             except (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError):
                 steps = ""
             named = hashlib.sha256((steps or text).encode()).hexdigest()[:24]
-            self._keys[text] = trace.choice, steps, named
+            self._keys[text] = trace.choice, steps, features, named
         return self._keys[text]
 
     def _measurer(self) -> Measurer:

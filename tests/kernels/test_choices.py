@@ -24,7 +24,6 @@ from sterna.codegen.llvm import module_text
 from sterna.debug.interpret import interpret
 from sterna.driver import compile_graph
 from sterna.ir.graph import Value as GraphValue
-from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.plan_kernels import finish_call
 from sterna.passes.widen_halves import widen_halves
@@ -170,7 +169,7 @@ def test_wider_vectors_are_those_that_the_features_have() -> None:
 
 
 def test_a_choice_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither scheduled again after it was drawn, nor lowered where another choice led to the same steps."""
+    """Neither scheduled again after it was drawn, nor its features found where another choice led to the same steps."""
     task = task_of("matmul", host())
     scheduled, seen = list[Chooser](), list[Schedule]()
     real = Task.schedule
@@ -179,12 +178,12 @@ def test_a_choice_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         scheduled.append(chooser)
         return real(task, chooser)
 
-    def lowered(task: Task, schedule: Schedule) -> Function:
+    def features(schedule: Schedule, target: Target) -> tuple[float, ...]:
         seen.append(schedule)
-        return kernels.lowered(task, schedule)
+        return features_of(schedule, target)
 
     monkeypatch.setattr(Task, "schedule", schedule)
-    monkeypatch.setattr(scoring, "lowered", lowered)
+    monkeypatch.setattr(scoring, "features_of", features)
     scorer = Scorer(task, CostModel())
     draw, space = random.Random(3), Space(scorer.schedule)
     drawn = [choice for choice in (space.random(draw) for _ in range(12)) if choice is not None]
@@ -193,7 +192,7 @@ def test_a_choice_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(seen) == len({saved.to_json(s.steps) for s in seen}) <= len(drawn)
     assert found[: len(drawn)] == found[len(drawn) :]
     for choice, features in zip(drawn, found, strict=False):
-        assert features == features_of(kernels.lowered(task, task.schedule(replay(choice))), host())
+        assert features == features_of(task.schedule(replay(choice)), host())
 
 
 def test_choices_that_lead_to_one_schedule_are_drawn_once() -> None:

@@ -1,113 +1,160 @@
-"""What a cost model sees of a loop program: numbers that hold for kernels of every kind and size.
+"""What a cost model sees of a schedule: numbers that hold for kernels of every kind and size.
 
 As AutoTVM and Ansor describe them (T. Chen et al., Learning to Optimize Tensor Programs, 2018; L. Zheng et al., Ansor,
 2020): how often each kind of operation is done, how many bytes every level of the nest touches and how often they
-come again, what is written out, tails, tasks. All are logarithms.
+come again, what registers hold, what is written out, tails, tasks. All are logarithms. They are estimated from the
+schedule (`tuning.tiling`): lowering it would take ten times as long.
 """
 
 from __future__ import annotations
 
-from math import log2, prod
+from dataclasses import dataclass
+from math import ceil, log2, prod
 
 from sterna.ir import dtypes
-from sterna.loops import program as P
-from sterna.loops.program import Function
+from sterna.schedule.schedule import Schedule
 from sterna.targets.target import Target
-from sterna.te import expr as E
+from sterna.tuning.reads import Read
+from sterna.tuning.tiling import LANES, WRITTEN_OUT, Level, Nest, Tiling
 
 #: Of what the numbers mean: priors of another one are not read.
-VERSION = 1
+VERSION = 2
 #: Loop levels, from the innermost outwards, whose extents and touched bytes are told.
 LEVELS = 6
 
 
-def features_of(function: Function, target: Target) -> tuple[float, ...]:
-    """The features of a lowered loop program, before vectors and unrolling, always as many."""
-    counts = _Counts()
-    counts.add(function.body, 1.0, [], 1.0)
+def features_of(schedule: Schedule, target: Target) -> tuple[float, ...]:
+    """The features of a schedule of a kernel of constant sizes, always as many."""
+    tiling = Tiling(schedule)
+    sums = _Sums()
+    for nest in tiling.nests.values():
+        sums.add(nest, tiling, target)
+    hottest = sums.hottest
+    assert hottest is not None
+    levels = [_Seen(level, tiling.touched(level)) for level in tiling.levels(hottest)]
+    stages = schedule.stages.values()
     totals = (
-        counts.operations,
-        counts.loads,
-        counts.stores,
-        counts.elements,
-        counts.iterations,
-        counts.branches,
-        counts.written_out,
-        float(P.most(function.n_tasks)),
-        float(function.scratch_bytes),
-        counts.loads / max(1.0, counts.operations),
-        counts.stores / max(1.0, counts.operations),
-        counts.bytes_loaded,
-        counts.bytes_stored,
+        sums.instructions,
+        sums.elements,
+        sums.loads,
+        sums.scattered,
+        sums.stores,
+        sums.iterations,
+        sums.bytes_loaded,
+        sums.bytes_stored,
+        sums.most,
+        hottest.runs,
+        sums.written_out,
+        sums.tail * 16,
+        sums.registers,
+        sums.registers / max(1, target.vector_registers) * 16,
+        sums.memory,
+        sums.tasks,
+        sums.loads / max(1.0, sums.instructions) * 16,
+        sums.stores / max(1.0, sums.instructions) * 16,
+        _moved(levels, target.l1_bytes),
+        _moved(levels, target.l2_bytes),
+        float(len(tiling.nests)),
+        float(sum(len(s.partitioned) for s in stages)),
+        float(sum(len(s.clipped) for s in stages)),
+        float(sum(s.ahead is not None for s in stages)),
+        float(sum(s.tensorized is not None for s in stages)),
+        float(max((lanes for s in stages for lanes in s.by_lane.values()), default=0)),
         float(target.vector_bits),
         float(target.l1_bytes),
         float(target.l2_bytes),
     )
-    nest = [each for n in range(LEVELS) for each in (counts.nest[n] if n < len(counts.nest) else (0.0,) * 4)]
-    return tuple(round(log2(1.0 + max(0.0, value)), 4) for value in (*totals, *nest))
+    around = [each for n in range(LEVELS) for each in (levels[n].numbers if n < len(levels) else (0.0,) * 4)]
+    return tuple(round(log2(1.0 + max(0.0, value)), 4) for value in (*totals, *around))
 
 
-class _Counts:
-    """Sums over a loop program, in instructions: what is within a loop counts as often as it runs, a loop over the
-    lanes of a vector as one."""
+@dataclass(frozen=True)
+class _Seen:
+    """A loop level, and the bytes that all its iterations touch."""
+
+    level: Level
+    touched: float
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Iterations, how many of them are written out or lanes, the bytes, how often the level runs."""
+        nest, leaf = self.level.nest, self.level.leaf
+        extent = nest.full[leaf]
+        return extent, extent if nest.kind(leaf) in (*WRITTEN_OUT, *LANES) else 0.0, self.touched, self.level.runs
+
+
+def _moved(levels: list[_Seen], cache: int) -> float:
+    """Bytes that come into a cache: what the outermost loop touches whose bytes fit in, every time that it runs."""
+    fitting = [each for each in levels if each.touched <= cache]
+    if not fitting:
+        return levels[0].touched * levels[0].level.runs if levels else 0.0
+    return fitting[-1].touched * fitting[-1].level.runs
+
+
+class _Sums:
+    """Sums over the nests of a kernel, in instructions: a vector counts as many as registers that it takes."""
 
     def __init__(self) -> None:
-        self.operations = self.loads = self.stores = self.elements = self.iterations = self.branches = 0.0
-        self.written_out = self.bytes_loaded = self.bytes_stored = 0.0
-        #: Of the nest in which most is done, from the innermost level outwards: (iterations, how many of them are
-        #: written out, bytes that one iteration touches, how often the level runs).
-        self.nest: list[tuple[float, float, float, float]] = []
-        self._most = 0.0
+        self.instructions = self.elements = self.loads = self.scattered = self.stores = self.iterations = 0.0
+        self.bytes_loaded = self.bytes_stored = self.registers = self.memory = 0.0
+        self.tasks, self.tail, self.written_out = 1.0, 0.0, 0.0
+        #: The nest in which most is done, and how much that is.
+        self.hottest: Nest | None = None
+        self.most = -1.0
 
-    def add(self, stmt: P.Stmt, times: float, loops: list[P.For], lanes: float) -> None:
-        """Adds a statement that runs so many times, within loops, in vectors of so many lanes."""
-        if isinstance(stmt, P.For):
-            extent = float(max(1, P.most(stmt.extent)))
-            wide = stmt.kind in ("vectorized", "lanes")
-            self.iterations += 0.0 if wide or stmt.kind == "unrolled" else times * extent
-            inner = times if wide else times * extent
-            self.add(stmt.body, inner, [*loops, stmt], extent if wide else lanes)
+    def add(self, nest: Nest, tiling: Tiling, target: Target) -> None:
+        """Adds what all runs of a nest do."""
+        s, extents = nest.stage, nest.extents
+        kinds = {leaf: nest.kind(leaf) for leaf in s.leaves}
+        looped = nest.runs
+        for leaf, kind in kinds.items():
+            if kind not in WRITTEN_OUT and kind not in LANES:
+                looped *= extents[leaf]
+                self.iterations += looped if extents[leaf] > 1 else 0.0
+            if kind == "parallel":
+                self.tasks *= extents[leaf]
+        written = {leaf for leaf, kind in kinds.items() if kind in WRITTEN_OUT}
+        lanes = {leaf for leaf, kind in kinds.items() if kind in LANES}
+        copies, wide = prod(extents[leaf] for leaf in written), prod(extents[leaf] for leaf in lanes)
+        bits = dtypes.bits(s.tensor.dtype)
+        vectors = _vectors(wide, bits, target)
+        steps = looped * copies
+        done = steps * vectors * max(1, nest.body.operations)
+        self.instructions += done
+        self.elements += steps * wide * nest.body.operations
+        if done > self.most:
+            self.hottest, self.most = nest, done
+            self.written_out = prod(nest.full[leaf] for leaf in written)
+            self.tail = 1.0 - wide / (vectors * max(1.0, target.vector_bits / bits)) if lanes else 0.0
+        held = s.scope is not None and s.scope.is_variables
+        for read in nest.body.reads:
+            source = tiling.nests.get(read.name)
+            if source is None or source.stage.scope is None or not source.stage.scope.is_variables:
+                self._load(read, nest, looped, written, lanes, target)
+        if held:
+            elements = prod(nest.shape)
+            self.registers += _vectors(elements, bits, target) if lanes else elements
             return
-        self.branches += times if isinstance(stmt, (P.If, P.Branch)) else 0.0
-        if isinstance(stmt, P.Store):
-            self.stores += times
-            self.bytes_stored += times * lanes * dtypes.bits(stmt.buffer.dtype) / 8
-        value = P.value_of(stmt)
-        if value is not None:
-            self._value(value, times, lanes)
-            self._nest(stmt, times, loops)
-        for child in P.children(stmt):
-            self.add(child, times, loops, lanes)
+        self.stores += steps * vectors
+        self.bytes_stored += steps * wide * bits / 8
+        if s.attach is not None:
+            self.memory += prod(nest.shape) * bits / 8
 
-    def _value(self, value: E.Expr, times: float, lanes: float) -> None:
-        for node in E.walk(value):
-            if isinstance(node, E.Load):
-                self.loads += times
-                self.bytes_loaded += times * lanes * dtypes.bits(node.dtype) / 8
-            elif not isinstance(node, (E.Const, P.Read)):
-                self.operations += times
-                self.elements += times * lanes
-
-    def _nest(self, stmt: P.Stmt, times: float, loops: list[P.For]) -> None:
-        """Keeps the levels around the statement that runs most often."""
-        if times <= self._most:
-            return
-        self._most = times
-        copies = 1.0
-        for loop in loops:
-            copies *= max(1, P.most(loop.extent)) if loop.kind == "unrolled" else 1
-        self.written_out = copies
-        self.nest, runs = [], 1.0
-        loads = [*P.own_loads(stmt)]
-        for n in range(len(loops) - 1, -1, -1):
-            extent = float(max(1, P.most(loops[n].extent)))
-            runs *= extent
-            touched = sum(_touched(load, loops[n:]) for load in loads)
-            self.nest.append((extent, extent if loops[n].kind != "serial" else 0.0, touched, times / runs))
+    def _load(self, read: Read, nest: Nest, looped: float, written: set[str], lanes: set[str], target: Target) -> None:
+        """Adds a load: what is written out beside it shares it where it does not depend on that loop, and what is read
+        by lane comes several at once."""
+        places = prod(read.widths(nest.spans(written)))
+        for leaf, several in nest.stage.by_lane.items():
+            if read.widths(nest.spans({leaf}))[-1] > 1.0:
+                places = max(1.0, places / several)
+        spans = nest.spans(lanes)
+        elements, along = prod(read.widths(spans)), prod(read.widths(spans)[:-1])
+        vectors = elements if along > 1.0 else _vectors(elements, read.bits, target)
+        self.loads += looped * places * vectors
+        self.scattered += looped * places * vectors if along > 1.0 else 0.0
+        self.bytes_loaded += looped * places * elements * read.bits / 8
 
 
-def _touched(load: E.Load, loops: list[P.For]) -> float:
-    """Bytes that a load reads in all iterations of loops, each place once: those of loops that it depends on."""
-    symbols = set().union(*(index.symbols() for index in load.indices))
-    extents = (float(max(1, P.most(loop.extent))) for loop in loops if loop.symbol in symbols)
-    return prod(extents) * dtypes.bits(load.dtype) / 8
+def _vectors(elements: float, bits: int, target: Target) -> float:
+    """Registers that so many elements side by side take."""
+    return max(1.0, float(ceil(elements * bits / target.vector_bits))) if target.vector_bits else elements

@@ -25,7 +25,7 @@ from sterna.choices import Choice, replay
 from sterna.errors import SternaError
 from sterna.schedule import saved
 from sterna.tuning.features import features_of
-from sterna.tuning.kernels import Task, alone, lowered
+from sterna.tuning.kernels import Task, alone
 from sterna_runtime import Bundle, load
 from sterna_runtime.checks import compare
 from sterna_runtime.inputs import Array
@@ -119,7 +119,7 @@ def build(task: Task, choice: Choice) -> Built:
     try:
         schedule = task.schedule(trace)
         steps = saved.to_json(schedule.steps)
-        features = features_of(lowered(task, schedule), task.options.target)
+        features = features_of(schedule, task.options.target)
         return Built(trace.choice, steps, features, bundle_files(alone(task, schedule)))
     except SternaError as problem:
         why = _first_line(problem)

@@ -98,7 +98,9 @@ def _able(kernel: Kernel, context: Context) -> list[str]:
     for asked, names in known:
         if asked == context:
             return names
-    found = [name_of(family) for family in (*FAMILIES, rows.propose) if _proposes(family, kernel, context)]
+    # Rows know nothing of a recurrence's steps: their loops could not be built.
+    families = FAMILIES if kernel.scan is not None else (*FAMILIES, rows.propose)
+    found = [name_of(family) for family in families if _proposes(family, kernel, context)]
     known.append((context, found))
     return found
 

@@ -113,8 +113,9 @@ def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int
         s.vectorize(out, axis)
     beside = lanes if contiguous else 1
     row = product([a.extent for a in rest]) * beside if rest else beside
+    again = _read_in_reductions(s)
     for name in placed:
-        _place(s, name, out, place, context, lanes, contiguous, row)
+        _place(s, name, out, place, context, lanes, contiguous, row, name in again)
 
 
 def place_rows(s: Schedule, stage: str, needed: Sequence[str], context: Context, lanes: int) -> None:
@@ -122,8 +123,10 @@ def place_rows(s: Schedule, stage: str, needed: Sequence[str], context: Context,
     *rows, last = s.stages[stage].tensor.axes
     _, lane = s.split(stage, last.name, lanes)
     s.vectorize(stage, lane)
+    again = _read_in_reductions(s)
     for name in needed:
-        _place(s, name, stage, rows[-1].name, context, lanes, contiguous=False, row=size(last.extent))
+        place = rows[-1].name
+        _place(s, name, stage, place, context, lanes, contiguous=False, row=size(last.extent), again=name in again)
 
 
 def _needed(s: Schedule, out: str) -> list[str]:
@@ -172,9 +175,21 @@ def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -
 
 
 def _place(
-    s: Schedule, name: str, out: str, axis: str, context: Context, lanes: int, contiguous: bool, row: int
+    s: Schedule,
+    name: str,
+    out: str,
+    axis: str,
+    context: Context,
+    lanes: int,
+    contiguous: bool,
+    row: int,
+    again: bool,
 ) -> None:
-    """Computes a stage below an axis of the output, where it has `row` elements if it is no reduction."""
+    """Computes a stage below an axis of the output.
+
+    Args:
+        row: how many elements it has there if it is no reduction; again: whether another reduction combines them.
+    """
     state = s.stages[name]
     body = state.body
     spatial = [a.name for a in state.tensor.axes]
@@ -184,7 +199,7 @@ def _place(
             _, lane = s.split(name, spatial[-1], lanes)
             s.vectorize(name, lane)
         return
-    if _read_in_a_reduction(s, name):
+    if again:
         # Registers have no positions that a loop could count through.
         s.compute_at(name, out, axis, SCRATCH)
         return
@@ -246,15 +261,15 @@ def _many_terms(reduction: Reduce) -> bool:
     return summed and size(reduction.axes[-1].extent) >= _MANY
 
 
-def _read_in_a_reduction(s: Schedule, name: str) -> bool:
-    """Whether another reduction combines elements of this stage."""
-    return any(
-        load.tensor.name == name and any(axis in i.symbols() for i in load.indices)
+def _read_in_reductions(s: Schedule) -> set[str]:
+    """The stages whose elements reductions combine."""
+    return {
+        load.tensor.name
         for state in s.stages.values()
         if isinstance(state.body, Reduce)
         for load in expanded_loads(s, state.body)
-        for axis in state.body.axes
-    )
+        if any(axis in i.symbols() for i in load.indices for axis in state.body.axes)
+    }
 
 
 def _factored(
