@@ -218,10 +218,11 @@ def _layer(node: Node, target: Target, least: float) -> Layer | None:
 
 
 def worthwhile(ways: Sequence[Way], least: float = LEAST_GAIN, exact: float = math.inf) -> tuple[Way, ...]:
-    """Of ways whose errors grow, those that save something beside the ones before them and exact arithmetic."""
+    """Of ways whose errors grow, those that save something beside the ones before them and exact arithmetic; none that
+    fails, which costs infinitely much."""
     kept: list[Way] = []
     for way in ways:
-        if way.cycles <= (1 - least) * (kept[-1].cycles if kept else exact):
+        if math.isfinite(way.cycles) and way.cycles <= (1 - least) * (kept[-1].cycles if kept else exact):
             kept.append(way)
     return tuple(kept)
 

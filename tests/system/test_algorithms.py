@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ def test_what_kernels_cost_decides() -> None:
 
 def test_a_kernel_that_fails_is_no_way() -> None:
     assert ways(lambda task: float("inf") if "winograd" in task.call.kernel.name else 1.0) == {}
+
+
+def test_a_definition_that_fails_gives_way() -> None:
+    """The layers are computed by tiles, whose cost is a number."""
+
+    def cost(task: Task) -> float:
+        return float("inf") if "conv" in task.call.kernel.name else 1.0
+
+    layers = measured_layers(read(network()), OPTIONS, cost)
+    assert len(layers) == 3
+    assert all(math.isinf(layer.exact) for layer in layers.values())
+    assert all(math.isfinite(way.cycles) for layer in layers.values() for way in layer.ways)
 
 
 def test_the_bound_is_held_on_the_samples_that_are_given(tmp_path: Path) -> None:

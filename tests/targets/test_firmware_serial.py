@@ -52,10 +52,14 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [compile_to(place / str(n), model, "cortex-m4") for n, model in enumerate((DIGITS, residual_network()))]
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+@contextlib.contextmanager
+def kept_port() -> Iterator[int]:
+    """A port that is nobody else's: it stays bound, without listening, and who reuses addresses, as QEMU does, can
+    listen on it, again after every flash."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield int(kept.getsockname()[1])
 
 
 def described(folder: Path, port: int, line: int | None = None) -> Path:
@@ -69,8 +73,9 @@ def described(folder: Path, port: int, line: int | None = None) -> Path:
 @pytest.fixture
 def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "compiler"))
-    yield described(tmp_path, free_port())
-    flash_emulated.end(tmp_path)
+    with kept_port() as port:
+        yield described(tmp_path, port)
+        flash_emulated.end(tmp_path)
 
 
 def flashed(board: Path) -> int:

@@ -6,6 +6,7 @@ kernels take that the model has with it, and not without.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -50,11 +51,16 @@ def measured_layers(graph: Graph, options: Options, cost: Cost) -> dict[str, Lay
                 ))  # fmt: skip
                 ways.append((before, replace(way, cycles=after)))
             exact = max(before for before, _ in ways)
-            # What a way leaves as it was counts on both sides.
-            costs = [replace(way, cycles=way.cycles + exact - before) for before, way in ways]
+            costs = [replace(way, cycles=_beside(exact, before, way.cycles)) for before, way in ways]
             if kept := worthwhile(costs, exact=exact):
                 found[name] = replace(layer, ways=kept, exact=exact)
     return found
+
+
+def _beside(exact: float, before: float, after: float) -> float:
+    """What a layer costs by a way that replaces part of it: what it leaves as it was counts on both sides. Kernels that
+    fail cost infinitely much: where the way replaces them, only its own count."""
+    return after if math.isinf(before) else after + (exact - before)
 
 
 class _Spent:
