@@ -4,6 +4,7 @@
     ci/bench-tuner curves --devices arm64 --seeds 1 --only learned,random
     ci/bench-tuner curves --picture docs/tuning-curves.svg
     ci/bench-tuner networks mtcnn_rnet_f32 model.onnx -t x86-64-v4 --trials 100
+    ci/bench-tuner networks detector.onnx --shape image=1,3,320,320 -t arm64 --on counted
     ci/bench-tuner transfer mtcnn_rnet_f32 -t x86-64-v4
     ci/bench-tuner prior -o compiler/sterna/tuning/priors
 
@@ -28,10 +29,14 @@ from contextlib import closing
 from pathlib import Path
 
 from models import SUFFIXES, TRAINED
+from sterna.api import options_of
 from sterna.bundle.install import write_file
+from sterna.cli.options import shape, value
 from sterna.errors import SternaError
+from sterna.options import Options
 from sterna.records import Database, default_place
 from sterna.tuning.prior import to_bytes
+from sterna_runtime.cli.values import dim
 from tuner.curves import panels, table_of
 from tuner.kernels import DEVICES, KERNELS
 from tuner.networks import priors, transferred, tuned
@@ -80,13 +85,19 @@ def _file(name: str) -> Path:
     return found[0] if found else Path(name)
 
 
+def _options(asked: argparse.Namespace) -> Options:
+    """How networks are compiled: by LLVM, in this process, with the sizes that are given."""
+    sizes, dims, values = (dict(each) for each in (asked.shape, asked.dim, asked.value))
+    return options_of(asked.target, sizes, dims, "llvm", values=values or None)
+
+
 def _networks(asked: argparse.Namespace) -> int:
-    gains = []
+    gains, options = [], _options(asked)
     print("| network | target | kernels | trials | seconds | kernels gain | whole |\n" + "| --- " * 7 + "|")
     with Database(Path(asked.records)) as records:
         for name in asked.models:
             try:
-                report = tuned(_file(name), asked.target, asked.on, asked.trials, records)
+                report = tuned(_file(name), options, asked.on, asked.trials, records)
             except SternaError as problem:
                 why = str(problem).split("\n", 1)[0]
                 print(f"| {name} | {asked.target} | - | - | - | - | {why} |", flush=True)
@@ -110,7 +121,7 @@ def _transfer(asked: argparse.Namespace) -> int:
     print("| network | kernel | with records | without | rules |\n" + "| --- " * 5 + "|")
     with Database(Path(asked.records)) as records:
         for name in asked.models:
-            for each in transferred(_file(name), asked.target, asked.on, records):
+            for each in transferred(_file(name), _options(asked), asked.on, records):
                 shares.append(tuple(each.own / cost for cost in (each.first, each.alone, each.rules)))
                 print(f"| {name} | {each.name} | {' | '.join(f'{s:.3f}' for s in shares[-1])} |", flush=True)
     if not shares:
@@ -157,6 +168,9 @@ def main() -> int:
         own.add_argument("models", nargs="+", help="files, or trained models by name")
         own.add_argument("-t", "--target", default="x86-64-v3")
         own.add_argument("--on", default="", help="a device, as sterna tune has it, or counted: instructions")
+        own.add_argument("--shape", type=shape, action="append", default=[], help="as sterna compile has it")
+        own.add_argument("--dim", type=dim, action="append", default=[], help="as sterna compile has it")
+        own.add_argument("--value", type=value, action="append", default=[], help="as sterna compile has it")
         own.add_argument("--trials", type=int, default=1000, help="of each network")
         own.add_argument(
             "--records", default=str(default_place().with_name("bench-networks.db")), help="where they are kept"

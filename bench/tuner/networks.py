@@ -21,9 +21,8 @@ from sterna.tuning.tuner import BATCH, Report, Tuner
 from tuner.counted import measurer
 
 
-def tuned(file: Path, target: str, on: str, trials: int, records: Database, seed: int = 1) -> Report:
+def tuned(file: Path, options: Options, on: str, trials: int, records: Database, seed: int = 1) -> Report:
     """Tunes a network with earlier records of it left aside: they count as trials of this run."""
-    options = Options(load_target(target), "llvm")
     graph = read_model(Source.of(file), reading(options))
     return Tuner(graph, options, records, on, seed=seed, measurer=measurer(on, options.target)).run(trials)
 
@@ -44,13 +43,12 @@ class Transfer:
     rules: float
 
 
-def transferred(file: Path, target: str, on: str, records: Database) -> Iterator[Transfer]:
+def transferred(file: Path, options: Options, on: str, records: Database) -> Iterator[Transfer]:
     """What the first batch finds of each kernel that has been searched before, by the records of other kernels alone.
 
     Args:
         records: of several networks, this one among them.
     """
-    options = Options(load_target(target), "llvm")
     graph = read_model(Source.of(file), reading(options))
     whole = Tuner(graph, options, records, on)
     names = {each.task.kernel for each in whole.kernels}

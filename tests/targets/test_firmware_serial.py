@@ -139,7 +139,7 @@ class Lossy(threading.Thread):
 
 
 def test_bytes_that_are_lost_are_sent_again(bundles: list[Path], board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serial, "TRIES", 6)
+    monkeypatch.setattr(serial, "TRIES", 12)
     with opened(read_board(board)) as functions, library.replaced_by(functions), load(bundles[0]) as model:
         feed = random_inputs(model.inputs, 3)
         wanted = {name: array.copy() for name, array in model.run(feed).items()}
