@@ -44,13 +44,15 @@ typedef struct kernel {
   cl_object object;
   const char *name;
   size_t local[3];  /* all 0: the driver chooses */
-  uint32_t most_threads;
+  uint32_t most_threads, n_set;
+  uint64_t *set;    /* the arguments of the latest launch, n_set of them: the driver still has those that do not change */
 } kernel;
 
 typedef struct device {
   cl_object queue, timing, program, event;
   uint32_t n_kernels;
   kernel *kernels;
+  uint64_t *arguments; /* of all kernels */
   char *names;
   memory *memories;
 } device;
@@ -90,8 +92,11 @@ static const char *code_name(cl_int code) {
 /* What a call of the driver said; `what` names the call and what it was about. */
 static sterna_status said(sterna_error *error, cl_int code, const char *what, const char *about) {
   bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
-  return fail(error, memory ? STERNA_RESOURCES : STERNA_KERNEL_FAILED, "OpenCL (%.60s): %s%s%.64s: %s (%d)", shared.name, what,
-              about[0] != 0 ? " of " : "", about, code_name(code), (int)code);
+  /* What drivers say where a device was reset or taken away, among other things. */
+  bool lost = code == CL_DEVICE_NOT_AVAILABLE || code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE || code == CL_LOST_BY_NVIDIA;
+  return fail(error, memory ? STERNA_RESOURCES : STERNA_KERNEL_FAILED, "OpenCL (%.60s): %s%s%.64s: %s (%d)%s", shared.name, what,
+              about[0] != 0 ? " of " : "", about, code_name(code), (int)code,
+              lost ? ": if the device was lost, unload all of its models and load them again" : "");
 }
 
 /* ---- Finding a device ---- */
@@ -319,12 +324,17 @@ static sterna_status compile(const sterna_device_module *module, cl_object *out,
 }
 
 static sterna_status make_kernels(const sterna_device_module *module, device *d, sterna_error *error) {
-  size_t bytes = 1;
-  for (uint32_t i = 0; i < module->n_kernels; i++) bytes += strlen(module->kernels[i].name) + 1;
+  size_t bytes = 1, arguments = 1;
+  for (uint32_t i = 0; i < module->n_kernels; i++) {
+    bytes += strlen(module->kernels[i].name) + 1;
+    arguments += 2 * (size_t)module->kernels[i].n_spans + 4;
+  }
   d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
   d->names = malloc(bytes);
-  if (d->kernels == NULL || d->names == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
+  d->arguments = calloc(arguments, sizeof *d->arguments);
+  if (d->kernels == NULL || d->names == NULL || d->arguments == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
   char *name = d->names;
+  uint64_t *set = d->arguments;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *given = &module->kernels[i];
     kernel *k = &d->kernels[i];
@@ -335,6 +345,8 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     if (k->object == NULL) return said(error, code, "clCreateKernel", k->name);
     d->n_kernels = i + 1;
     k->most_threads = given->most_threads;
+    k->set = set;
+    set += 2 * (size_t)given->n_spans + 4;
     for (int axis = 0; axis < 3; axis++) k->local[axis] = given->threads[axis];
     size_t most = 0, group = k->local[0] * k->local[1] * k->local[2];
     code = shared.cl.GetKernelWorkGroupInfo(k->object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
@@ -362,6 +374,7 @@ static void close_device(void *handle) {
   if (d->timing != NULL) (void)shared.cl.ReleaseCommandQueue(d->timing);
   if (d->queue != NULL) (void)shared.cl.ReleaseCommandQueue(d->queue);
   free(d->kernels);
+  free(d->arguments);
   free(d->names);
   free(d);
   release();
@@ -426,21 +439,33 @@ static sterna_status copy_out(void *handle, void *to, const sterna_device_span *
   return code == CL_SUCCESS ? STERNA_OK : said(error, code, "clEnqueueReadBuffer", "");
 }
 
+/* Sets an argument that is not what it was in the launch before; `word` tells one from another. */
+static cl_int set_argument(kernel *k, cl_uint at, uint64_t word, size_t bytes, const void *value) {
+  if (at < k->n_set && k->set[at] == word) return CL_SUCCESS;
+  cl_int code = shared.cl.SetKernelArg(k->object, at, bytes, value);
+  /* They are set in order, so that those behind one that fails are unknown again. */
+  if (code == CL_SUCCESS) k->set[at] = word;
+  k->n_set = code != CL_SUCCESS ? at : k->n_set > at ? k->n_set : at + 1;
+  return code;
+}
+
+static cl_int set_buffer(kernel *k, cl_uint at, const void *memory) {
+  cl_object buffer = buffer_of(memory);
+  return set_argument(k, at, (uint64_t)(uintptr_t)buffer, sizeof buffer, &buffer);
+}
+
 /* Sets the arguments, in the order of the parameters. */
-static cl_int set_arguments(const kernel *k, const sterna_device_launch *launch) {
+static cl_int set_arguments(kernel *k, const sterna_device_launch *launch) {
   cl_uint at = 0;
   cl_int code = CL_SUCCESS;
   for (uint32_t i = 0; i < launch->n_spans && code == CL_SUCCESS; i++) {
-    cl_object buffer = buffer_of(launch->spans[i].memory);
-    code = shared.cl.SetKernelArg(k->object, at++, sizeof buffer, &buffer);
-    if (code == CL_SUCCESS) code = shared.cl.SetKernelArg(k->object, at++, sizeof(uint64_t), &launch->spans[i].first);
+    const sterna_device_span *span = &launch->spans[i];
+    code = set_buffer(k, at++, span->memory);
+    if (code == CL_SUCCESS) code = set_argument(k, at++, span->first, sizeof span->first, &span->first);
   }
   const void *rest[] = {launch->sizes, launch->scratch, launch->status};
-  for (size_t i = 0; i < 3 && code == CL_SUCCESS; i++) {
-    cl_object buffer = buffer_of(rest[i]);
-    code = shared.cl.SetKernelArg(k->object, at++, sizeof buffer, &buffer);
-  }
-  return code == CL_SUCCESS ? shared.cl.SetKernelArg(k->object, at, sizeof(uint32_t), &launch->tasks) : code;
+  for (size_t i = 0; i < 3 && code == CL_SUCCESS; i++) code = set_buffer(k, at++, rest[i]);
+  return code == CL_SUCCESS ? set_argument(k, at, launch->tasks, sizeof launch->tasks, &launch->tasks) : code;
 }
 
 /* The queue for a launch: that which measures, behind all that the other one has. */
@@ -456,7 +481,7 @@ static cl_int queue_for(device *d, bool timed, cl_object *queue) {
 
 static sterna_status launch_kernel(void *handle, const sterna_device_launch *launch, sterna_error *error) {
   device *d = handle;
-  const kernel *k = &d->kernels[launch->kernel];
+  kernel *k = &d->kernels[launch->kernel];
   cl_object queue;
   bool groups = k->local[0] > 0;
   size_t threads = launch->tasks < k->most_threads ? launch->tasks : k->most_threads;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ import sterna
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
+from sterna.package.c import c_package
+from sterna.package.deb import deb_packages
 from sterna.rpc.program import server_here
 from sterna_runtime import devices, library
 from support.rpc_server import server_program, started
@@ -168,3 +171,40 @@ def test_node(bundle: Path, tmp_path: Path) -> None:
     assert said.startswith("E0507")
     assert "opencl" in said
     assert "browser" in said
+
+
+def test_packages_of_a_bundle_without_machine_code(bundle: Path, tmp_path: Path) -> None:
+    """A folder of C is built and runs; Debian's package of a model is for all machines."""
+    out = c_package(bundle, tmp_path / "c")
+    np.save(tmp_path / "image.npy", IMAGE)
+    command = re.search(r"^    (cc .*)$", (out / "README.md").read_text(), re.M)
+    assert command is not None
+    run("bash", "-c", f"{command[1]} -Wall -Wextra -Wconversion -Wpedantic -Werror", cwd=out)
+    said = run(out / "digits", tmp_path / "image.npy", cwd=out)
+    best = int(np.argmax(CASE.outputs[0]))
+    assert re.search(rf"^scores  float32\[1, 10\]\n +{best} ", said, re.M)
+    place = deb_packages(bundle, tmp_path / "deb", maintainer="Ada Lovelace <ada@example.org>")
+    model, runtime = sorted(place.iterdir())
+    need("dpkg-deb", "reads packages of Debian")
+    assert run("dpkg-deb", "-f", model, "Architecture") == "all\n"
+    for package in (model, runtime):
+        run("dpkg-deb", "-x", package, tmp_path / "root")
+    (library_,) = (tmp_path / "root").glob("usr/lib/*/libsterna_opencl.so")
+    assert (tmp_path / "root" / "usr" / "include" / "sterna_opencl.h").is_file()
+    IMAGE.tofile(tmp_path / "in.bin")
+    words = [
+        str(tmp_path / "root" / "usr" / "bin" / "sterna-run"),
+        str(tmp_path / "root/usr/share/sterna/sterna-digits"),
+    ]
+    found = {**os.environ, "LD_LIBRARY_PATH": str(library_.parent)}
+    subprocess.run([*words, str(tmp_path / "in.bin"), "--out", str(tmp_path / "y")], check=True, env=found)
+    agree(digits(), 0, [np.fromfile(tmp_path / "y0.bin", np.float32).reshape(CASE.outputs[0].shape)])
+
+
+def test_no_program_of_c_drives_a_page_s_gpu(tmp_path: Path) -> None:
+    made = compile_to(tmp_path / "web", digits().file, "webgpu")
+    for kind in ("c", "deb"):
+        done = CliRunner().invoke(program, ["package", str(made), "--for", kind, "-o", str(tmp_path / "out")])
+        assert done.exit_code == 1
+        assert "E0507" in done.output
+        assert "--target host" in done.output

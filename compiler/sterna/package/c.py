@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sterna.bundle.install import Files, install
 from sterna.codegen.render import render_template, resource
-from sterna.package.native import Native, read_native, runtime_sources
+from sterna.package.native import Native, driver_files, read_native, runtime_sources
 from sterna.package.npm import license_text
 from sterna.package.placing import placing
 from sterna_runtime.advice import Advice, Option
@@ -41,7 +41,7 @@ def c_package(bundle: str | os.PathLike[str], output: str | os.PathLike[str], na
     place = Path(output)
     if place.is_dir() and any(place.iterdir()):
         raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
-    files = {**native.files_of_bundle, **runtime_sources(), "LICENSE": license_text()}
+    files = {**native.files_of_bundle, **runtime_sources(native.devices), "LICENSE": license_text()}
     if "musl" in native.triple:
         files[_STATIC] = (resource("runtime_c") / "tools" / "static_dlopen.c").read_bytes()
     files |= {file: _render(file, native, program) for file in _TEMPLATES}
@@ -54,6 +54,7 @@ def commands(native: Native, program: str) -> tuple[str, str]:
     """How the program is built in its folder: by the machine's compiler, and by zig from another machine."""
     windows = "windows" in native.triple
     files = f"main.c runtime/src/*.c runtime/port/{'windows' if windows else 'posix'}.c"
+    files += "".join(f" runtime/devices/{name}.c" for name in driver_files(native.devices))
     if native.linked:
         files += " model/kernels.c -ffp-contract=off"
     optimized = "-Os -g0" if windows else "-O2"  # on Windows kernels are never linked in, and they take the time
@@ -74,6 +75,8 @@ def _render(template: str, native: Native, program: str) -> bytes:
         model=native.model,
         linked=native.linked,
         sources=SOURCES,
+        devices=native.devices,
+        drivers=driver_files(native.devices),
         machine=native.triple or "any machine",
         here=here,
         there=there,

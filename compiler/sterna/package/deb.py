@@ -9,7 +9,8 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from sterna import cache as caching
@@ -24,7 +25,15 @@ from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import Diagnostic, SternaError, error
-from sterna_runtime.recipe import FLAGS, SOURCES, Platform
+from sterna_runtime.recipe import (
+    DEVICES,
+    FLAGS,
+    SHARED_WITH_DEVICES,
+    SOURCES,
+    Platform,
+    library_name,
+    this_platform,
+)
 from sterna_runtime.version import __version__
 
 RUNTIME = "sterna-runtime"
@@ -96,7 +105,9 @@ def deb_packages(
     _check(own, version, person)
     made = {
         f"{RUNTIME}_{__version__}_{system.architecture}.deb": _runtime(system, person),
-        f"{own}_{version}_{system.architecture}.deb": _model(native, system, own, version, person),
+        f"{own}_{version}_{system.architecture if native.has_machine_code else 'all'}.deb": _model(
+            native, system, own, version, person
+        ),
     }
     place = Path(output)
     fix = Advice(Option("version", "1.0.1"), ", or name another directory")
@@ -113,7 +124,8 @@ def _same(path: Path, data: bytes) -> bool:
 
 def _system(native: Native, place: Path) -> _System:
     """Raises E0507, Debian has no such architecture, or another C library."""
-    found = _GLIBC.fullmatch(native.triple)
+    # A model that drivers compile runs on any machine; the runtime is then for this one.
+    found = _GLIBC.fullmatch(native.triple if native.has_machine_code else this_platform().target)
     if found is None or found[1] not in _ARCHITECTURES or native.linked:
         fix = Advice("compile the model for it: ", Option("target", "raspberrypi4"))
         title = f"the bundle was compiled for {native.triple or 'any C compiler'}, which is no Debian with glibc"
@@ -144,8 +156,9 @@ def _check(name: str, version: str, person: str) -> None:
 
 
 def _model(native: Native, system: _System, name: str, version: str, person: str) -> bytes:
-    """The package of a model: its bundle below the libraries, as it holds machine code."""
-    folder = f"{system.libraries}/sterna/{name}"
+    """The package of a model: its bundle below the libraries, as it holds machine code; else for all machines."""
+    system = system if native.has_machine_code else replace(system, architecture="all")
+    folder = f"{system.libraries if native.has_machine_code else 'usr/share'}/sterna/{name}"
     files: dict[str, Entry] = {f"{folder}/{file}": data for file, data in native.files.items()}
     title = f"machine-learning model {native.model}, compiled"
     needs = f"{RUNTIME} (>= {__version__})"
@@ -167,11 +180,21 @@ def _runtime(system: _System, person: str) -> bytes:
         "usr/share/man/man1/sterna-run.1.gz": zipped(_text("sterna-run.1", version=__version__)),
     }
     files |= {
-        f"usr/include/{name}": (root / "include" / name).read_bytes()
-        for name in ("sterna.h", "sterna.hpp", "sterna_kernel.h")
+        f"{system.libraries}/{library_name('Linux', kind)}": _built(
+            system, library_name("Linux", kind), partial(_driver, system, kind)
+        )
+        for kind in DEVICES
     }
+    headers = (
+        "sterna.h",
+        "sterna.hpp",
+        "sterna_kernel.h",
+        "sterna_device.h",
+        *(f"sterna_{kind}.h" for kind in DEVICES),
+    )
+    files |= {f"usr/include/{name}": (root / "include" / name).read_bytes() for name in headers}
     title = "runtime for machine-learning models compiled by Sterna"
-    body = "The shared library with its headers, and sterna-run, which runs a model on files."
+    body = "The shared library with its headers, what drives GPUs, and sterna-run, which runs a model on files."
     needs = f"libc6 (>= {system.glibc})"
     control = {
         "shlibs": f"libsterna {__version__.partition('.')[0]} {RUNTIME} (>= {__version__})\n".encode(),
@@ -215,7 +238,9 @@ def _built(system: _System, name: str, command: Callable[[Path], list[str]]) -> 
             run(command(scratch), scratch, f"{name} for {system.architecture}")
             return (scratch / name).read_bytes()
 
-    key = caching.key("deb", compiler_version(compiler), repr((system, name, FLAGS, SOURCES, _HARDENED)), *sources)
+    key = caching.key(
+        "deb", compiler_version(compiler), repr((system, name, FLAGS, SOURCES, DEVICES, _HARDENED)), *sources
+    )
     return Cache("libraries", cache_directory()).get_or_make(key, make)
 
 
@@ -224,6 +249,16 @@ def _library(system: _System, scratch: Path) -> list[str]:
     files = [*(root / "src" / f"{name}.c" for name in SOURCES), root / "port" / "posix.c"]
     command = zig("cc", *FLAGS, *system.machine, f"-I{root / 'include'}", "-shared", "-fPIC", *map(str, files))
     return [*command, f"-Wl,-soname,{_SONAME}", *_HARDENED, "-lpthread", "-ldl", "-o", str(scratch / _SONAME)]
+
+
+def _driver(system: _System, kind: str, scratch: Path) -> list[str]:
+    """The library that drives devices of a kind. It shares records with the runtime, and has what it calls of it."""
+    root, name = resource("runtime_c"), library_name("Linux", kind)
+    files = [root / "devices" / f"{each}.c" for each in DEVICES[kind]]
+    files += [*(root / "src" / f"{each}.c" for each in SHARED_WITH_DEVICES), root / "port" / "posix.c"]
+    command = zig("cc", *FLAGS, *system.machine, f"-I{root / 'include'}", "-shared", "-fPIC", *map(str, files))
+    hidden = ("-Wl,--gc-sections", "-Wl,-Bsymbolic", f"-Wl,-soname,{name}")
+    return [*command, *hidden, *_HARDENED, "-lpthread", "-ldl", "-o", str(scratch / name)]
 
 
 def _tool(system: _System, scratch: Path, library: bytes) -> list[str]:

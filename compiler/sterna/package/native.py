@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sterna_runtime.describe import dimension_text
 from sterna_runtime.errors import error
 from sterna_runtime.golden import NAMES
 from sterna_runtime.reader import contents, read_graph
-from sterna_runtime.recipe import SOURCES
+from sterna_runtime.recipe import DEVICES, SOURCES
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,17 @@ class Native:
     @property
     def linked(self) -> bool:
         """Whether the kernels are source that a program is linked with."""
-        return not self.graph.get("library")
+        return _has_source(self.graph)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The kinds of devices that its nodes run on."""
+        return tuple(dict.fromkeys(str(device["kind"]) for device in self.graph.get("devices", ())))
+
+    @property
+    def has_machine_code(self) -> bool:
+        """Whether it is for some processors alone; drivers compile kernels of devices on any."""
+        return bool(self.graph.get("library")) or self.linked
 
     @property
     def triple(self) -> str:
@@ -71,6 +82,11 @@ class Native:
         ]
 
 
+def _has_source(graph: dict[str, Any]) -> bool:
+    """Whether kernels of the CPU are in no library."""
+    return not graph.get("library") and any("device" not in kernel for kernel in graph["kernels"])
+
+
 def read_native(bundle: str | os.PathLike[str]) -> Native:
     """A whole bundle that is not for browsers.
 
@@ -83,16 +99,30 @@ def read_native(bundle: str | os.PathLike[str]) -> Native:
         fix = Advice("compile the model for it: ", Option("target", "raspberrypi4"))
         title = f"the bundle was compiled for {graph['target']['triple']}, which runs no programs of C"
         raise error("E0507", title, str(place), fix=fix)
+    for device in graph.get("devices", ()):
+        if device["kind"] not in DEVICES:
+            title = f"the bundle runs on {device['kind']}, which programs of C do not drive"
+            raise error(
+                "E0507", title, str(place), fix=Advice("compile the model for the CPU: ", Option("target", "host"))
+            )
     golden = [name for name in NAMES if name in graph["files"] and (place / name).exists()]
-    more = [*golden, *(() if graph.get("library") else ("kernels.c",))]
+    more = [*golden, *(("kernels.c",) if _has_source(graph) else ())]
     return Native(graph, contents(place, graph, more))
 
 
-def runtime_sources() -> dict[str, bytes]:
-    """The C runtime as files of a folder `runtime`, with what a program can be built of."""
+def runtime_sources(devices: Sequence[str] = ()) -> dict[str, bytes]:
+    """The C runtime as files of a folder `runtime`, with what a program can be built of, and what drives these kinds of
+    devices."""
     root = resource("runtime_c")
     sources = [root / "src" / f"{name}.c" for name in SOURCES]
     ports = [root / "port" / f"{name}.c" for name in ("posix", "windows")]
     headers = [path for name in ("include", "src", "port") for path in sorted((root / name).glob("*.h*"))]
-    paths = [*sources, *ports, *headers]
+    drivers = [root / "devices" / f"{name}.c" for name in driver_files(devices)]
+    drivers += sorted((root / "devices").glob("*.h")) if devices else []
+    paths = [*sources, *ports, *headers, *drivers]
     return {f"runtime/{path.relative_to(root).as_posix()}": path.read_bytes() for path in paths}
+
+
+def driver_files(devices: Sequence[str]) -> tuple[str, ...]:
+    """What drives these kinds of devices, of runtime_c/devices."""
+    return tuple(dict.fromkeys(name for kind in devices for name in DEVICES[kind]))
