@@ -17,6 +17,9 @@ from sterna_runtime.dims import Bounds, Dimension, GivenShape, bounds_text, infe
 from sterna_runtime.errors import Diagnostic, SternaError, error
 
 Array = npt.NDArray[Any]
+#: DLPack's numbers of devices: those whose memory the CPU reads in place, and names of others.
+_NEAR = (1, 3, 11, 13)
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,9 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
         if isinstance(given, np.ndarray):
             array = given
         elif hasattr(given, "__dlpack__"):
+            if (device := _far_device(given)) is not None:
+                title = f'input "{spec.name}" lies in the memory of a device ({device}), which inputs are not read from'
+                return [Diagnostic("E0606", title, (where,), "a copy in the CPU's memory, such as tensor.cpu()")]
             array = np.from_dlpack(given)
         elif hasattr(given, "__array__"):
             array = np.asarray(given)
@@ -108,6 +114,14 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
         title = f'input "{spec.name}" has shape {list(array.shape)}'
         problems.append(Diagnostic("E0604", title, (where,), way))
     return problems or array
+
+
+def _far_device(given: Any) -> str | None:
+    """The device in whose memory an object with `__dlpack__` lies; None for the CPU's, which devices may share."""
+    if not hasattr(given, "__dlpack_device__"):
+        return None
+    kind, number = given.__dlpack_device__()
+    return None if kind in _NEAR else f"{_DEVICES.get(int(kind), f'type {int(kind)} of DLPack')}, number {int(number)}"
 
 
 def _other_sizes(spec: TensorSpec, shape: tuple[int, ...]) -> Advice | None:

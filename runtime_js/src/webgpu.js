@@ -65,11 +65,13 @@ export class Model {
     const { fallback, onProgress, signal, threads } = this.#options;
     try {
       this.#gpu = await Engine.load(this.#source, this.#options);
+      if (this.#disposed) this.#gpu.dispose(); // while it was loaded
     } catch (problem) {
       const { code, message } = /** @type {any} */ (problem);
       if (fallback === undefined || !ELSEWHERE.includes(code)) throw problem;
       this.#why = message;
       this.#wasm = await Wasm.load(fallback, { onProgress, signal, threads });
+      if (this.#disposed) this.#wasm.dispose();
     }
   }
 
@@ -79,6 +81,7 @@ export class Model {
     if (this.#gpu?.lost === undefined) return;
     if (this.#options.device) fail("E0511", `the device was lost: ${this.#gpu.lost}: load the model again, on another device`);
     await (this.#opening ??= this.#open().finally(() => (this.#opening = undefined)));
+    if (this.#disposed) fail("E0520", `the model "${this.name}" has been disposed of`);
     if (this.#wasm) this.#gpu = undefined;
   }
 

@@ -128,8 +128,19 @@ export async function lost(name) {
   own.destroy();
   await own.lost;
   const refused = await code(bound.run(inputs));
-  model.dispose();
-  return { devices: devices.length, apart: near(again, wanted), refused };
+  // Disposed of while it is loaded again: the device that it then gets is given back.
+  GPUAdapter.prototype.requestDevice = async function (...given) {
+    devices.push(await requestDevice.apply(this, given));
+    model.dispose();
+    return devices.at(-1);
+  };
+  const { length } = devices;
+  devices.at(-1).destroy();
+  await devices.at(-1).lost;
+  const disposed = await code(model.run(inputs));
+  GPUAdapter.prototype.requestDevice = requestDevice;
+  const { reason } = await devices.at(-1).lost;
+  return { devices: length, apart: near(again, wanted), refused, disposed, given: devices.length - length, reason };
 }
 
 /** Sizes that are open when the model is compiled. @param {string} name @param {Record<string, number[]>[]} sizes of the inputs, by run */

@@ -111,6 +111,8 @@ def test_a_device_that_is_lost(both: Path) -> None:
     assert found["devices"] == 2, "the model took another one"
     assert found["apart"] == 0
     assert found["refused"].startswith("E0511: the device was lost")
+    assert found["disposed"].startswith("E0520")
+    assert (found["given"], found["reason"]) == (1, "destroyed"), "nothing is kept of a model that is disposed of"
 
 
 def test_open_sizes(tmp_path: Path) -> None:
