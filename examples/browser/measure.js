@@ -1,3 +1,4 @@
+import { isBeside, showBeside } from "./beside.js";
 import { onBundle } from "./bundle.js";
 import { Model } from "./sterna/worker.js";
 import { showTable } from "./table.js";
@@ -80,6 +81,9 @@ async function report(source, threads, isWanted) {
     show(model, startup, nodes, lives, times.length);
     await keep(source, model, nodes, runs);
     note.textContent = "";
+    // What is chosen in the page is another model than the one that is served for the GPU.
+    get("beside").hidden = true;
+    if (typeof source === "string" && (await isBeside())) await showBeside(model, inputs, startup, { milliseconds, megabytes, isWanted });
   } finally {
     model.dispose();
   }

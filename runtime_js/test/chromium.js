@@ -1,6 +1,6 @@
 // What needs a real browser. Node: `chromium.js replay BASE THREADS NAME...` prints results of golden sets; `chromium.js page
 // BASE SHOTS FILES` tries the page of examples/browser; `chromium.js built URL` a page that a bundler made; `chromium.js
-// webgpu BASE TRIES` what JSON says, [[function, argument, ...], ...], of webgpu.js beside this file, on SwiftShader.
+// beside BASE` prints what that shows of WebAssembly beside WebGPU; `chromium.js webgpu BASE TRIES` what JSON says, [[function, argument, ...], ...], of webgpu.js beside this file, on SwiftShader.
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 import { tryPage } from "./pages.js";
@@ -11,9 +11,9 @@ const FLAGS = [
 /** What shows WebGPU where there is no GPU. */
 const SOFTWARE = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--disable-vulkan-surface"];
 const [what, base, ...rest] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: what === "webgpu" ? [...FLAGS, ...SOFTWARE] : FLAGS });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ["webgpu", "beside"].includes(what) ? [...FLAGS, ...SOFTWARE] : FLAGS });
 try {
-  await { replay, page, built, speed, webgpu }[what](base, ...rest);
+  await { replay, page, built, speed, webgpu, beside }[what](base, ...rest);
 } finally {
   await browser.close();
 }
@@ -80,6 +80,15 @@ async function webgpu(base, tries) {
 /** What the page says to pictures, as JSON. */
 async function page(base, shots, given) {
   console.log(JSON.stringify(await tryPage(open, base, shots, given)));
+}
+
+/** The table of the tab Measure, and the line below it, as JSON. */
+async function beside(base) {
+  const { page, problems } = await open(base);
+  await page.click("#tab-measure");
+  await page.waitForFunction(() => !/^$|…/.test(document.getElementById("beside-note").textContent), null, { timeout: 120_000 });
+  const rows = await page.locator("#beside-rows tr").evaluateAll((all) => all.map((tr) => [...tr.children].map((cell) => cell.textContent)));
+  console.log(JSON.stringify({ rows, note: await page.textContent("#beside-note"), problems }));
 }
 
 async function built(url) {

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from onnx import parser
 
 from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files
+from sterna.cli import program
+from sterna.cli.serve import roots_of
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from support.browser_models import SAMPLE, golden_bundle
@@ -113,6 +117,34 @@ def test_a_device_that_is_lost(both: Path) -> None:
     assert found["refused"].startswith("E0511: the device was lost")
     assert found["disposed"].startswith("E0520")
     assert (found["given"], found["reason"]) == (1, "destroyed"), "nothing is kept of a model that is disposed of"
+
+
+def test_beside_webassembly_in_the_page_of_serve(both: Path) -> None:
+    with served(**roots_of(both / "wasm", both / "gpu")) as base:
+        shown = json.loads(chromium("beside", base))
+    assert shown["problems"] == []
+    assert [row[0] for row in shown["rows"]] == [
+        "one run, with inputs and outputs",
+        "start to first result",
+        "memory",
+    ]
+    assert all(re.fullmatch(r"[\d.]+ (µs|ms|kB|MB)", cell) for row in shown["rows"] for cell in row[1:]), shown
+    found = re.fullmatch(r"The largest difference of their outputs is (\S+) of the largest output\.", shown["note"])
+    assert found is not None, shown
+    assert float(found[1]) < 1e-5
+
+
+def test_what_is_not_served_beside(both: Path, tmp_path: Path) -> None:
+    other = compile_to(tmp_path / "other", sample("tflm_hello_world_f32").file, "webgpu")
+    for words, code, said in (
+        ([both / "wasm", "--gpu", both / "wasm"], "E0507", "--target webgpu"),
+        (["--gpu", both / "gpu"], "E0002", "sterna serve BUNDLE --gpu BUNDLE"),
+        ([both / "wasm", "--gpu", other], "E0002", "two bundles of one model"),
+    ):
+        done = CliRunner().invoke(program, ["serve", *map(str, words), "--port", "0"])
+        assert done.exit_code != 0
+        assert code in done.output
+        assert said in done.output
 
 
 def test_open_sizes(tmp_path: Path) -> None:

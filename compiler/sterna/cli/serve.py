@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,20 +12,24 @@ from sterna.api import compile_model
 from sterna.bundle.writer import bundle_files
 from sterna.cli.demo import DATA
 from sterna.codegen.render import resource
+from sterna.errors import error
 from sterna.report.data import describe, document
 from sterna.report.page import served_files
 from sterna.report.subject import subject_of
 from sterna.web.files import Root
 from sterna.web.server import HOST, make_server
-from sterna_runtime.reader import bundle_of_browser
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.reader import bundle_of_browser, read_graph
 
 
 @click.command("serve")
 @click.argument("bundle", type=click.Path(path_type=Path), required=False)
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N",
               help="Port to listen on; 0 for any. Default: the first free one from 8000 on.")  # fmt: skip
+@click.option("--gpu", type=click.Path(path_type=Path), metavar="BUNDLE",
+              help="The same model compiled for webgpu: measured beside BUNDLE, and compared.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
+def command(bundle: Path | None, port: int | None, gpu: Path | None, open_page: bool) -> None:
     """Serve a page that runs BUNDLE, and the digits of `sterna demo`, in your own browser.
 
     The page recognises digits that you draw, shows what BUNDLE says to a picture that you drop, and measures BUNDLE:
@@ -33,7 +38,9 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
     """
     if bundle is not None:
         bundle_of_browser(bundle)
-    with make_server(roots_of(bundle), port) as server:
+    if gpu is not None:
+        _check_gpu(gpu, bundle)
+    with make_server(roots_of(bundle, gpu), port) as server:
         address = f"http://{HOST}:{server.server_address[1]}/{'#picture' if bundle is not None else ''}"
         try:
             click.echo(f"{address}   (Ctrl-C ends it)")
@@ -44,7 +51,26 @@ def command(bundle: Path | None, port: int | None, open_page: bool) -> None:
             click.echo("")
 
 
-def roots_of(bundle: Path | None) -> dict[str, Root]:
+def _check_gpu(gpu: Path, bundle: Path | None) -> None:
+    """Raises E0002, there is nothing to measure it beside, or that is another model; E0507, it is not for WebGPU."""
+    if bundle is None:
+        raise error("E0002", "--gpu is measured beside a bundle", fix="sterna serve BUNDLE --gpu BUNDLE")
+    graph, other = read_graph(gpu), bundle_of_browser(bundle)
+    kinds = [device["kind"] for device in graph.get("devices", ())]
+    if kinds != ["webgpu"]:
+        machine = ", ".join(kinds) or graph["target"]["triple"]
+        fix = Advice("compile the model for it: ", Option("target", "webgpu"))
+        raise error("E0507", f"the bundle was compiled for {machine}", str(gpu), fix=fix)
+    if _signature(graph) != _signature(other):
+        raise error("E0002", f"{gpu} has other inputs or outputs than {bundle}", fix="give two bundles of one model")
+
+
+def _signature(graph: dict[str, Any]) -> list[tuple[Any, ...]]:
+    rows = [graph["values"][index] for side in ("inputs", "outputs") for index in graph[side]]
+    return [(row["name"], row["dtype"], row["dims"]) for row in rows]
+
+
+def roots_of(bundle: Path | None, gpu: Path | None = None) -> dict[str, Root]:
     """What the page is made of. The digits stay in memory: whatever ends the server, no folder is left behind."""
     roots: dict[str, Root] = {
         "": resource("examples") / "browser",
@@ -54,4 +80,4 @@ def roots_of(bundle: Path | None) -> dict[str, Root]:
     if bundle is None:
         return roots
     report = served_files(document([describe(subject_of(bundle))]), measure="../index.html#measure")
-    return {**roots, "bundle": bundle, "report": report}
+    return {**roots, "bundle": bundle, "report": report, **({} if gpu is None else {"gpu": gpu})}
