@@ -39,17 +39,22 @@ def pack_params(
 ) -> tuple[tuple[int, int], ...]:
     """Writes the weights as the kernels read them, one aligned block per call, equal blocks once; where each lies.
 
+    Kernels that differ, as those of a layer's patches do, may read the same constants in the same order: what comes out
+    the same is one block.
+
     Weights that lie in files leave memory once they are written: at any time it holds what is written, and one weight.
     """
     _check_params(calls, kernels, kernel_of)
     blocks: dict[tuple[object, ...], tuple[int, int]] = {}
+    of_constants: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     where: list[tuple[int, int]] = []
     overflowing: list[Call] = []
     for call, k in zip(calls, kernel_of, strict=True):
         if not call.constants:
             where.append((0, 0))
             continue
-        identity = (k, tuple(_identity(a) for a in call.constants))
+        constants = tuple(_identity(a) for a in call.constants)
+        identity = (k, constants)
         if identity not in blocks:
             schedule = kernels[k].schedule
             start = out.tell()
@@ -59,7 +64,8 @@ def pack_params(
             for array, buffer in zip(stored, kernels[k].function.params, strict=True):
                 out.write(b"\0" * (start + buffer.slot - out.tell()))
                 _write(out, array, alignment)
-            blocks[identity] = (start, out.tell() - start)
+            alike = of_constants.setdefault(constants, [])
+            blocks[identity] = _written_once(out, start, alike)
             for array in call.constants:
                 forget(array)
         where.append(blocks[identity])
@@ -68,6 +74,24 @@ def pack_params(
         fix = Advice(Option("weights", "bf16"), ", which has the range of float32")
         raise error("E0115", "weights are too large for 16 bits of this kind:", *names, fix=fix)
     return tuple(where)
+
+
+def _written_once(out: BytesIO, start: int, alike: list[tuple[int, int]]) -> tuple[int, int]:
+    """Where a block lies that was written last: of those that it may be equal to the first that it is, whose bytes it
+    then gives up its own for; it joins them otherwise."""
+    contents, size = out.getbuffer(), out.tell() - start
+    try:
+        own = contents[start : start + size]
+        same = next((each for each in alike if each[1] == size and contents[each[0] : each[0] + size] == own), None)
+        own.release()
+    finally:
+        contents.release()
+    if same is not None:
+        out.seek(start)
+        out.truncate()
+        return same
+    alike.append((start, size))
+    return start, size
 
 
 def _write(out: BytesIO, array: Array, alignment: int) -> None:
