@@ -366,8 +366,8 @@ EXAMPLES: dict[str, Example] = {
         "$ sterna compile digits.onnx --target small.toml",
         text(
             "small.toml",
-            'extends = "cortex-m4"\n[[memories]]\nname = "sram"\nbytes = 4096\nreach = "device"\n'
-            '[[memories]]\nname = "psram"\nbytes = 2048\nreach = "device"\nbytes_per_cycle = 1\n',
+            'extends = "cortex-m4"\n[[memories]]\nname = "sram"\nbytes = 2048\nreach = "device"\n'
+            '[[memories]]\nname = "psram"\nbytes = 1024\nreach = "device"\nbytes_per_cycle = 1\n',
         ),
     ),
     "E0207": Example("$ sterna compile digits.onnx --target esp32 --max-stack 512"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math as math_
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ from sterna.records import default_place
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
 from sterna.targets.memories import pools as memories_of
-from sterna.targets.target import Target
+from sterna.targets.target import Flash, Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
 from sterna.toolchain.scratch import temporary_directory
@@ -91,6 +92,8 @@ class BundleSettings(Settings, total=False):
     weights_section: str | None
     weights_array: int | None
     weights_address: int | None
+    weights_speed: float | None
+    weights_dma: bool
     max_flash: int | None
     max_ram: int | None
     max_stack: int | None
@@ -137,6 +140,8 @@ def options_of(
     weights_section: str | None = None,
     weights_array: int | None = None,
     weights_address: int | None = None,
+    weights_speed: float | None = None,
+    weights_dma: bool = False,
     max_flash: int | None = None,
     max_ram: int | None = None,
     max_stack: int | None = None,
@@ -185,6 +190,9 @@ def options_of(
         arguments.integer("weights_array", weights_array, 0)
     if weights_address is not None:
         arguments.integer("weights_address", weights_address, 0, _LAST_ADDRESS)
+    weights_dma = arguments.flag("weights_dma", weights_dma)
+    if weights_speed is not None and not _is_speed(weights_speed):
+        arguments.wrong("weights_speed", weights_speed, "bytes in a cycle of the core are needed, more than 0")
     budgets = {"max_flash": max_flash, "max_ram": max_ram, "max_stack": max_stack}
     for key, most in budgets.items():
         if most is not None:
@@ -195,7 +203,8 @@ def options_of(
     if all_variants and not machine.variants:
         raise error("E0203", f"the target {machine.name} has no variants", fix=Option("target", "browser"))
     placed = {"weights_section": weights_section, "weights_array": weights_array, "weights_address": weights_address}
-    firmware = {**budgets, "pools": pools or None, **placed}
+    read = {"weights_speed": weights_speed, "weights_dma": weights_dma or None}
+    firmware = {**budgets, "pools": pools or None, **placed, **read}
     if not machine.static and (asked := [key for key, given in firmware.items() if given is not None]):
         title = f"the target {machine.name} is no firmware, whose memories and sections are chosen"
         raise error("E0203", title, fix=Advice("leave out ", Option(asked[0])))
@@ -206,6 +215,13 @@ def options_of(
     if pools:
         named = memories_of(pools, machine.alignment)
         machine = replace(machine, memories=(*(m for m in machine.memories if not m.holds_tensors), *named))
+    if weights_dma and weights_speed is None and machine.flash is None:
+        title = "weights_dma says that weights are fetched while the core computes, which pays where they are slow"
+        raise error("E0203", title, fix=Advice(Option("weights_speed", 0.25), " says how slow, in bytes per cycle"))
+    if weights_speed is not None or weights_dma:
+        known = machine.flash or Flash(1.0)
+        speed = known.bytes_per_cycle if weights_speed is None else float(weights_speed)
+        machine = replace(machine, flash=replace(known, bytes_per_cycle=speed, dma=weights_dma or known.dma))
     beside = _host_of(machine, host, places)
     variants = variants_of(machine) if all_variants else ()
     return Options(
@@ -246,6 +262,11 @@ def _device_for(arguments: Arguments, given: Mapping[str, str] | None) -> tuple[
         )
         return ()
     return tuple(given.items())
+
+
+def _is_speed(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math_.isfinite(value) and value > 0
 
 
 def _host_of(machine: Target, host: TargetName | None, places: Sequence[tuple[str, str]]) -> Target | None:
@@ -373,6 +394,9 @@ def compile_to(
             into the program. None: 1 MiB, and all where the target names no processor.
         weights_address: at which they lie: params.ld tells the linker. With a section the program has them and puts
             them there; without, params.bin is written to that place apart.
+        weights_speed: bytes of them that loads get in a cycle of the core, where that is less than of other memory:
+            kernels then fetch panels of weights into fast memory, where that pays (`passes.stream_weights`).
+        weights_dma: such fetches go on while the core computes, as the program has DMA for them (`sterna_fetch_start`).
         max_flash, max_ram, max_stack: bytes that firmware may take: of code and weights, of arena and stack, of stack.
             Where a model takes more, its code becomes smaller and its leading layers are computed in patches, no more
             than that needs (`Compiled.fitted`); if that is not enough, it is refused (E0207).

@@ -98,7 +98,7 @@ class Fitted:
     """What was chosen for firmware to meet its budgets (`sterna.budgets`).
 
     Args:
-        code: how its code became smaller; "": it is as fast as it can be.
+        code: how its code became smaller, or fewer weights are fetched; "": it is as fast as it can be.
         patches: its leading layers in parts, if they are; layer: the last of them, by the model's own name.
         arena: bytes before and after; multiply_adds: without patches and with them.
     """
@@ -114,10 +114,9 @@ class Fitted:
         """In a line."""
         words = [self.code] if self.code else []
         if self.patches is not None:
-            grid = " x ".join(str(n) for n in self.patches.parts if n > 1)
             before, after = self.multiply_adds
             words.append(
-                f"the layers up to {self.layer} in {grid} patches: arena {self.arena[0]:,} to "
+                f"the layers up to {self.layer} in {self.patches.grid} patches: arena {self.arena[0]:,} to "
                 f"{self.arena[1]:,} bytes, {after / before - 1:.1%} more multiply-adds"
             )
         return f"to meet the budgets: {'; '.join(words)}"

@@ -47,6 +47,11 @@ class Patches:
     def count(self) -> int:
         return math.prod(self.parts)
 
+    @property
+    def grid(self) -> str:
+        """The parts of each dimension that is cut."""
+        return " x ".join(str(n) for n in self.parts if n > 1)
+
 
 @dataclass(frozen=True)
 class Options:

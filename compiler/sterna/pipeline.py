@@ -56,6 +56,8 @@ from sterna.passes.planes import planes
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.separate_pools import separate_pools
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
+from sterna.passes.stream_weights import applies as streams_weights
+from sterna.passes.stream_weights import stream_weights
 from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
 from sterna.passes.widen_halves import widen_halves
@@ -262,6 +264,8 @@ PIPELINE: tuple[Pass, ...] = (
         says=lambda outline: "scheduling and lowering kernels",
     ),
     Pass("lower", lower_kernels, (("lower", dumps.lowered_text),), checks.verify_lowered),
+    Pass("stream-weights", stream_weights, (("stream-weights", dumps.lowered_text),), checks.verify_lowered,
+         streams_weights),
     Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
     Pass("scratch", _scratch, (("scratch", dumps.memory_text),), checks.verify_memory, _scratch_is_planned),
     Pass(

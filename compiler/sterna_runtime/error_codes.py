@@ -238,17 +238,18 @@ CODES: dict[str, Code] = {
     "E0206": Code(
         "what lies between kernels does not fit into the target's memories",
         "The target's description declares memories that tensors may live in, and the plan finds no way to lay the "
-        "model's intermediate tensors out in them.",
-        "The message says how much is missing. Use a smaller model, smaller inputs or narrower types, or a board with "
-        "more memory.",
+        "model's intermediate tensors out in them. For firmware, the leading layers are tried in patches before that.",
+        "The message says how much is missing, and what the model takes in patches. Use a smaller model, smaller "
+        "inputs or narrower types, or a board with more memory.",
     ),
     "E0207": Code(
         "firmware takes more than it may",
         "`--max-flash`, `--max-ram` or `--max-stack` allows less than the compiled model takes. Flash is code, tables "
         "and weights, memory is arena and stack; what the program around it takes comes on top. Smaller code, and the "
         "leading layers in patches, were tried.",
-        "The message says what it would take, and of what that is made. Use a smaller model, smaller inputs or "
-        "narrower types, or allow more.",
+        "The message says what it would take, of what that is made, and of all that was tried what takes the least "
+        "flash and the least memory: where no way meets both budgets, that is what to give of one for the other. Use a "
+        "smaller model, smaller inputs or narrower types, or allow more.",
     ),
     "E0209": Code(
         "there is no such board",

@@ -192,13 +192,15 @@ def test_scratch_has_a_place(fast: int) -> None:
 
 def test_a_model_that_does_not_fit() -> None:
     with pytest.raises(SternaError) as caught:
-        compiled(replace(FAST, bytes=1024), replace(LARGE, bytes=4096))
+        compiled(replace(FAST, bytes=512), replace(LARGE, bytes=2560))
     assert caught.value.codes == ("E0206",)
     said = str(caught.value)
-    assert "fast (1024 bytes) and large (4096 bytes)" in said
+    assert "fast (512 bytes) and large (2560 bytes)" in said
     needed, more = map(int, re.findall(r"large would have to have (\d+) bytes, (\d+) more", said)[0])
-    assert needed - more == 4096
-    compiled(replace(FAST, bytes=1024), replace(LARGE, bytes=needed))
+    assert needed - more == 2560
+    assert compiled(replace(FAST, bytes=512), replace(LARGE, bytes=needed)).fitted is None
+    (patched,) = map(int, re.findall(r"of all that were tried the least, (\d+) bytes", said))
+    assert 512 + 2560 < patched < needed
 
 
 def test_a_bundle_names_its_arenas_and_runtimes_refuse_them(tmp_path: Path) -> None:

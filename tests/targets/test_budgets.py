@@ -20,6 +20,7 @@ from sterna.compiled import Compiled
 from sterna.errors import SternaError
 from sterna.firmware.remote import BoardFunctions
 from sterna.ir.graph import Graph
+from sterna.ir.memory import Memory
 from sterna.ops import Builder
 from sterna.options import Options
 from sterna.pipeline import VERIFY
@@ -101,6 +102,51 @@ def test_the_cheapest_patches_that_are_enough(monkeypatch: pytest.MonkeyPatch) -
         fitted(4 << 10)
     (needed,) = re.findall(r"takes (\d+) bytes", str(refused.value))
     assert 4 << 10 < int(needed) < 12 << 10
+
+
+def test_patches_share_their_weights() -> None:
+    """Each patch has kernels of its own; what they read alike is stored once."""
+    graph, target = images(), load_target("cortex-m4")
+    whole = within_budgets(graph, "images", Options(target, "llvm"))
+    cut = fitted(12 << 10)
+    assert cut.fitted is not None
+    assert len(cut.kernels) > len(whole.kernels)
+    assert len(cut.params) == len(whole.params)
+
+
+def pooled(**pools: int) -> Compiled:
+    memories = tuple(Memory(name, "device", bytes=size, alignment=8) for name, size in pools.items())
+    return within_budgets(images(), "images", Options(replace(load_target("cortex-m4"), memories=memories), "llvm"))
+
+
+def test_memories_that_are_too_small_for_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patches are tried before they are; what no patches are enough for is refused with the least that was found."""
+    monkeypatch.delenv(VERIFY, raising=False)
+    monkeypatch.setattr(budgets, "GRIDS", ((2, 1), (2, 2), (4, 2)))
+    monkeypatch.setattr(budgets, "MOST_FEW", 3)
+    for pools in ({"sram": 18 << 10}, {"sram": 12 << 10}, {"dtcm": 4 << 10, "sram": 10 << 10}):
+        found = pooled(**pools)
+        assert found.fitted is not None
+        assert found.fitted.patches is not None
+        assert all(pool.bytes <= pools[pool.name] for pool in found.plan.pools)
+    assert pooled(sram=64 << 10).fitted is None
+    with pytest.raises(
+        SternaError, match=r"in [\d x]+ patches, of all that were tried the least, \d+ bytes"
+    ) as refused:
+        pooled(sram=4 << 10)
+    assert refused.value.codes == ("E0206",)
+
+
+def test_memory_and_flash_that_cannot_both_be_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what either would take."""
+    monkeypatch.delenv(VERIFY, raising=False)
+    monkeypatch.setattr(budgets, "GRIDS", ((2, 1), (2, 2)))
+    options = Options(load_target("cortex-m4"), "llvm", max_ram=12 << 10, max_flash=1 << 10)
+    with pytest.raises(SternaError, match="E0207") as refused:
+        within_budgets(images(), "images", options)
+    taken = re.findall(r"or with (.+): flash (\d+), memory (\d+)", str(refused.value))
+    assert taken
+    assert any("patches" not in how and int(memory) > 12 << 10 for how, _, memory in taken)
 
 
 def test_smaller_code_before_a_refusal() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from sterna.api import compile_to
+from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.firmware.build import build, compiler_for, serving_program
 from sterna.firmware.description import read_firmware
@@ -153,3 +157,122 @@ def test_packages_bring_the_file(options: dict[str, object], tmp_path: Path) -> 
             assert (f"--section-start=.xip={APART:#x}" in text) == ("weights_address" in options)
     steps = [line.strip() for line in (tmp_path / "cmake" / "README.md").read_text().splitlines() if line[:4] == "    "]
     assert "done, class" in run("sh", "-ec", "{ " + "\n".join(steps) + "\n} 2>&1", cwd=tmp_path / "cmake")
+
+
+#: Copies as DMA does, of which the core sees nothing before it waits, and everything too late if it never does.
+DMA = """#include <stdint.h>
+static volatile uint8_t *to;
+static const uint8_t *from;
+static uint32_t left, started;
+void sterna_fetch_wait(void) {
+  for (uint32_t i = 0; i < left; i++) to[i] = from[i];
+  left = 0;
+}
+void sterna_fetch_start(void *place, const void *weights, uint32_t bytes) {
+  if (left != 0 || bytes % 4 != 0 || (uintptr_t)place % 4 != 0 || (uintptr_t)weights % 4 != 0) for (;;) {}
+  to = (volatile uint8_t *)place, from = (const uint8_t *)weights, left = bytes, started++;
+  for (uint32_t i = 0; i < bytes; i++) to[i] = 0xa5;
+}
+"""
+SLOW = {"weights_speed": 0.25}
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize(
+    "options", [SLOW, {**SLOW, "weights_dma": True}, {**SLOW, "pools": {"a": 6 << 10, "b": 32 << 10}}]
+)
+def test_panels_of_weights(options: dict[str, object], generator: str, tmp_path: Path, tools: None) -> None:
+    """Weights come by panels into scratch; the answers are the same, and what is said of it is so."""
+    found = trained("mlperf_tiny_resnet_int8" if "weights_dma" in options else "mlperf_tiny_kws_int8")
+    bundle = compile_to(tmp_path / "b", found.file, "cortex-m4", generator=generator, name="kws", **options)  # type: ignore[arg-type]
+    fetched = read_firmware(bundle).fetched
+    assert fetched is not None
+    assert 0 < fetched.scratch <= 8192
+    assert fetched.fetched <= read_firmware(bundle).params_bytes
+    assert fetched.asynchronous == ("weights_dma" in options)
+    assert fetched.text in (bundle / "model.h").read_text()
+    shown = CliRunner().invoke(program, ["inspect", str(bundle)])
+    assert fetched.text in shown.output
+    case = found.cases[0]
+    got = boards.run_on_board(bundle, list(case.inputs.values()), case.outputs)
+    for array, wanted in zip(got, case.outputs, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_a_program_fetches_by_itself(tmp_path: Path) -> None:
+    """Its functions take the place of the weak ones; copies that end as late as they may change nothing."""
+    gcc = need("gcc", "compiles the bundle's C for this machine")
+    found = trained("mlperf_tiny_resnet_int8")
+    # Without instructions that only its own compiler knows.
+    bundle = compile_to(tmp_path / "b", found.file, "cortex-m3", name="ic", weights_dma=True, **SLOW)  # type: ignore[arg-type]
+    header = (bundle / "model.h").read_text()
+    (given,), (made,) = (re.findall(rf"struct ic_{kind} {{\n.* \*(\w+);", header) for kind in ("inputs", "outputs"))
+    (tmp_path / "dma.c").write_text(DMA + "uint32_t fetches(void) { return started; }\n")
+    (tmp_path / "main.c").write_text(
+        f"""#include <stdio.h>
+#include "model.h"
+extern uint32_t fetches(void);
+static _Alignas(8) uint8_t arena[IC_ARENA_BYTES];
+int main(void) {{
+  static ic_{given}_t in;
+  static ic_{made}_t out;
+  if (fread(in, sizeof in, 1, stdin) != 1) return 1;
+  ic_inputs inputs = {{in}};
+  ic_outputs outputs = {{out}};
+  if (ic_run(&inputs, &outputs, arena, ic_params) != 0 || fetches() == 0) return 2;
+  return fwrite(out, sizeof out, 1, stdout) != 1;
+}}
+"""
+    )
+    flags = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", f"-I{bundle}")
+    sources = [
+        tmp_path / "main.c",
+        tmp_path / "dma.c",
+        *(bundle / f"{name}.c" for name in ("model", "params", "kernels")),
+    ]
+    run(gcc, *flags, *sources, "-o", tmp_path / "program")
+    case = found.cases[0]
+    (image,), (expected,) = case.inputs.values(), case.outputs
+    done = subprocess.run([tmp_path / "program"], input=image.tobytes(), capture_output=True, check=True)
+    np.testing.assert_array_equal(np.frombuffer(done.stdout, expected.dtype), expected.reshape(-1))
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", "riscv32imc", "cortex-m55"])
+def test_fetching_is_strict_c(target: str, tmp_path: Path) -> None:
+    found = trained("mlperf_tiny_kws_int8")
+    bundle = compile_to(tmp_path / "b", found.file, target, weights_dma=True, **SLOW)  # type: ignore[arg-type]
+    assert read_firmware(bundle).fetched is not None
+
+    strict = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-O1", "-ffreestanding")
+    for source in ("kernels", "model"):
+        command = [*compiler_for(read_firmware(bundle).processor, "zig"), *strict]
+        run(*command, "-c", bundle / f"{source}.c", "-o", tmp_path / "object.o", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"weights_speed": 0}, "bytes in a cycle"), ({"weights_speed": "fast"}, "bytes in a cycle"),
+     ({"weights_dma": True}, "--weights-speed")],
+)  # fmt: skip
+def test_speeds_that_are_none(wrong: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(SternaError, match="E0203") as found:
+        bundle_of(tmp_path, **wrong)
+    assert said.replace("--weights-speed", "weights_speed") in str(found.value).replace(
+        "--weights-speed", "weights_speed"
+    )
+    with pytest.raises(SternaError, match="E0203"):
+        bundle_of(tmp_path, "host", weights_speed=0.5)
+
+
+def test_panels_give_way_to_the_budget(tmp_path: Path) -> None:
+    """Memory for panels is what memory leaves."""
+    found = trained("mlperf_tiny_kws_int8")
+    given = {"generator": "llvm", **SLOW}
+    roomy = read_firmware(compile_to(tmp_path / "a", found.file, "cortex-m4", **given))  # type: ignore[arg-type]
+    plain = read_firmware(compile_to(tmp_path / "b", found.file, "cortex-m4", generator="llvm"))
+    assert roomy.arena_bytes > plain.arena_bytes
+    assert roomy.stack_bytes is not None
+    for most, fewer in ((roomy.arena_bytes + roomy.stack_bytes, False), (plain.arena_bytes + 600, True)):
+        tight = read_firmware(compile_to(tmp_path / "c", found.file, "cortex-m4", max_ram=most, **given))  # type: ignore[arg-type]
+        assert tight.arena_bytes + (tight.stack_bytes or 0) <= most
+        assert ("for panels of weights" in tight.fitted) == fewer

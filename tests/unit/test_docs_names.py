@@ -16,6 +16,7 @@ import click
 import pytest
 
 from sterna.cli import program as sterna
+from sterna.targets.fetches import FETCHES
 from sterna_runtime.error_codes import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -283,8 +284,8 @@ def _declared() -> set[str]:
 
 
 def test_c_names_exist() -> None:
-    # Programs; what a module of a single file exports; the package of Python.
-    by_name = {"sterna_run", "sterna_rpc", "sterna_params", "sterna_runtime"}
+    # Programs; what a module of a single file exports; the package of Python; what a program defines for its firmware.
+    by_name = {"sterna_run", "sterna_rpc", "sterna_params", "sterna_runtime", *FETCHES}
     for page in PAGES:
         text = re.sub(r"\bsterna_(?!load)\w+_(library|linked)\b", "", page.read_text())  # of a model
         named = set(re.findall(r"\bsterna_[a-z][a-z0-9_]*\b(?!\.(?:py|c|json))", text))

@@ -16,6 +16,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Quantized, Value
 from sterna.loops.program import Function, Require, walk
 from sterna.passes.linearize import Choice, Repeat
+from sterna.passes.stream_weights import Reads, reads_of
 from sterna.te.layout import most_elements
 from sterna_runtime.abi import aligned
 from sterna_runtime.names import identifiers
@@ -210,6 +211,7 @@ def firmware_json(
         **{key: names[key] for key in ("arena_bytes", "params_bytes", "alignment")},
         **{f"{key}_bytes": footprint[key] for key in ("code", "tables", "stack")},
         "pools": [{key: value for key, value in asdict(pool).items() if key != "share"} for pool in _pools(compiled)],
+        **({} if (fetched := fetched_of(compiled)) is None else {"fetched": asdict(fetched)}),
         "resets": bool(names["states"]),
         "inputs": rows[: len(graph.arguments)],
         "outputs": rows[len(graph.arguments) :],
@@ -259,8 +261,15 @@ def _names(compiled: Compiled) -> dict[str, object]:
             for v, at in zip(graph.live_in, compiled.states_at, strict=True)
         ],
         "static": compiled.options.target.static,
+        "fetched": fetched_of(compiled),
         "target": compiled.options.target,
     }
+
+
+def fetched_of(compiled: Compiled) -> Reads | None:
+    """What kernels fetch of the weights; None where they read all of them where they lie."""
+    reads = reads_of(compiled.kernels, compiled.kernel_of)
+    return reads if reads.kernels else None
 
 
 def _signature(graph: Graph) -> list[tuple[Value, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterna.bundle.c_files import arena_bytes, model_header, static_model
@@ -99,8 +100,11 @@ def excess(options: Options, found: Footprint) -> dict[str, int]:
     return over
 
 
-def hold(options: Options, found: Footprint) -> None:
+def hold(options: Options, found: Footprint, others: Sequence[str] = ()) -> None:
     """Refuses what exceeds a budget.
+
+    Args:
+        others: what else was tried, and what that takes.
 
     Raises:
         SternaError: E0207, all that do and what it would take.
@@ -116,7 +120,7 @@ def hold(options: Options, found: Footprint) -> None:
         elif needed > most:
             title = f"the model takes {needed} bytes of {what}; {most} are allowed, {needed - most} too few"
             fix: Fix = Advice(Option(name, needed), f", {how}")
-            problems.append(Diagnostic("E0207", title, _where(name, found), fix))
+            problems.append(Diagnostic("E0207", title, (*_where(name, found), *others), fix))
     if problems:
         raise SternaError(problems)
 

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sterna.api import compile_with
+from sterna.bundle.c_files import fetched_of
 from sterna.bundle.directory import Written, write_files
 from sterna.bundle.graph_json import math_json, tuning_json
 from sterna.bundle.writer import bundle_files
@@ -60,6 +61,14 @@ _STEPS = 8  # those of api.compile_model, and the last one here
 @click.option(
     "--weights-address", type=options.address, metavar="ADDRESS",
     help="Firmware: where the weights lie, in flash of their own: 0x90000000.",
+)  # fmt: skip
+@click.option(
+    "--weights-speed", type=options.Number(min=0, min_open=True), metavar="BYTES",
+    help="Firmware: of weights that loads get in a cycle, where that is slow: 0.25. Kernels fetch panels of them then.",
+)  # fmt: skip
+@click.option(
+    "--weights-dma/--no-weights-dma", default=False,
+    help="Firmware: such fetches go on while the core computes; the program's own sterna_fetch_start does them.",
 )  # fmt: skip
 @options.size_option("--max-flash", "Firmware: the most that code and weights may take, as 256K.")
 @options.size_option("--max-ram", "Firmware: the most that arena and stack may take, as 64K.")
@@ -161,6 +170,7 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
         **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
         **({"fitted": compiled.fitted.json()} if compiled.fitted is not None else {}),
+        **({"fetched": asdict(fetched)} if (fetched := fetched_of(compiled)) is not None else {}),
         "threads": compiled.options.threads,
         "debug": compiled.options.debug,
         "seconds": round(seconds, 4),
@@ -209,6 +219,8 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
         out.print(f"  {kernels} (snapshot {summary['tuning']['snapshot']}); --no-tuning: as the rules say\n")
     if compiled.fitted is not None:
         out.print(f"  {escape(compiled.fitted.text)}\n", soft_wrap=True)
+    if (fetched := fetched_of(compiled)) is not None:
+        out.print(f"  {escape(fetched.text)}\n", soft_wrap=True)
     out.print(files_text(summary["files"]))
     out.print(f"\ncompiled in {duration(summary['seconds'])} to {escape(str(written.directory))}", soft_wrap=True)
     if written.others:

@@ -93,6 +93,9 @@ def _print(found: list[Fit], max_ms: float | None) -> None:
         out.print("without instructions: sizes of the library alone; QEMU is missing, or its board too small")
     if any(each.stack is None for each in found):
         out.print("without stack: weights and arena alone")
+    for each in found:
+        if each.fetched is not None:
+            out.print(f"{escape(each.board.name)}: {escape(each.fetched.text)}")
     if len(found) == 1 and found[0].board.note:
         out.print(f"{escape(found[0].board.title)}: {escape(found[0].board.note)}")
 

@@ -139,6 +139,8 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print(f"  arena {size(firmware.memory_bytes)}, weights {size(firmware.params_bytes)}\n")
         if firmware.fitted:
             out.print(f"  {escape(firmware.fitted)}\n", soft_wrap=True)
+        if firmware.fetched is not None:
+            out.print(f"  {escape(firmware.fetched.text)}\n", soft_wrap=True)
         out.print(files(facts.sizes))
         return
     target, totals = graph["target"], bundle_totals(graph)

@@ -113,6 +113,14 @@ class Dialect(ABC):
     def barrier(self) -> str:
         """Waits for all workers of the call."""
 
+    def fetch(self, to: str, at: str, size: int, asynchronous: bool) -> str:
+        """Has the program around the kernels copy bytes from one address to another."""
+        raise NotImplementedError(f"{self.name} has no fetches")
+
+    def fetch_wait(self) -> str:
+        """Waits until all that was asynchronous of these has ended."""
+        raise NotImplementedError(f"{self.name} has no fetches")
+
     def thread(self, axis: ThreadAxis) -> str:
         """The number of the thread along an axis, as a position."""
         raise self._without_threads()

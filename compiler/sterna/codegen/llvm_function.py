@@ -17,6 +17,7 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.loops import program as P
 from sterna.loops.program import Function, Stmt, Variable
+from sterna.targets.fetches import FETCH, FETCH_START, FETCH_WAIT
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -101,6 +102,8 @@ class FunctionWriter(Accesses):
             self._begin(holds)
         elif isinstance(s, P.Barrier):
             self.barrier()
+        elif isinstance(s, P.Copy) and s.fetched:
+            self.fetch(s)
         elif isinstance(s, P.Copy):
             self.statement(P.elements_of(s))
         elif isinstance(s, P.Prefetch):
@@ -110,9 +113,19 @@ class FunctionWriter(Accesses):
                 f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 3, i32 1)"
             )  # a read, of data, as near as can be
         elif isinstance(s, P.Wait):
-            pass  # copies are done at once
+            if s.fetched:  # other copies are done at once
+                self.values.declarations.add(f"declare void @{FETCH_WAIT}()")
+                self.do(f"call void @{FETCH_WAIT}()")
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
+
+    def fetch(self, s: P.Copy) -> None:
+        """A call of the program's own function."""
+        name = FETCH_START if s.asynchronous else FETCH
+        self.values.declarations.add(f"declare void @{name}(ptr, ptr, i32)")
+        to, at = self.address(s.destination, s.to), self.address(s.source, s.at)
+        size = s.elements * dtypes.size(s.source.dtype)
+        self.do(f"call void @{name}(ptr {to}, ptr {at}, i32 {size})")
 
     def loop(self, s: P.For) -> None:
         """A loop with its test at the end; one that may run zero times is guarded."""

@@ -123,13 +123,17 @@ class Printer:
             self.line(depth, d.require(self.value(s.value)))
         elif isinstance(s, P.Barrier):
             self.line(depth, d.thread_barrier() if s.reach == "block" else d.barrier())
+        elif isinstance(s, P.Copy) and s.fetched:
+            to, at = (f"{self.name(b.name)} + {self.position(n)}" for b, n in ((s.destination, s.to), (s.source, s.at)))
+            self.line(depth, d.fetch(to, at, s.elements * dtypes.size(s.source.dtype), s.asynchronous))
         elif isinstance(s, P.Copy):
             self.stmt(P.elements_of(s), depth)
         elif isinstance(s, P.Prefetch):
             if text := d.prefetch(self.name(s.buffer.name), self.position(s.index)):
                 self.line(depth, text)
         elif isinstance(s, P.Wait):
-            pass  # copies are done at once
+            if s.fetched:
+                self.line(depth, d.fetch_wait())
         else:
             raise TypeError(f"no such statement: {type(s).__name__}")
 

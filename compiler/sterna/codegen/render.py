@@ -12,6 +12,7 @@ from jinja2.bccache import Bucket
 
 from sterna.cache import Cache, cache_directory, key
 from sterna.escape import comment, java_comment, javascript
+from sterna.targets import fetches
 from sterna.version import __version__
 from sterna_runtime import abi
 from sterna_runtime.abi import records
@@ -65,7 +66,7 @@ def environment() -> jinja2.Environment:
         **_SYNTAX,
     )
     made.filters.update(comment=comment, java_comment=java_comment, javascript=javascript)
-    made.globals.update(abi=abi, records=records)
+    made.globals.update(abi=abi, records=records, fetches=fetches)
     return made
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from sterna.errors import error
 from sterna.targets.description import load_target, target_names
+from sterna.targets.target import Flash
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,6 +35,9 @@ class Board:
         target: that models are compiled for; counted_on: another one, whose core can be emulated.
         flash, ram: bytes.
         microamperes_per_mhz, volts: while the core runs; 0 where that is not known.
+        weights_bytes_per_cycle: that loads get of flash outside of the chip, at that clock; 0: flash is inside.
+        weights_fetched_per_cycle: that copies of many neighbouring bytes get; 0: as loads.
+        weights_cache: bytes of the cache before it; weights_dma: whether DMA reads it while the core computes.
     """
 
     name: str
@@ -48,6 +52,22 @@ class Board:
     counted_on: str = ""
     microamperes_per_mhz: float = 0
     volts: float = 0
+    weights_bytes_per_cycle: float = 0
+    weights_fetched_per_cycle: float = 0
+    weights_cache: int = 0
+    weights_dma: bool = False
+
+    @property
+    def slow_flash(self) -> Flash | None:
+        """What weights are read from, where it is slower than memory."""
+        if not self.weights_bytes_per_cycle:
+            return None
+        return Flash(
+            self.weights_bytes_per_cycle,
+            self.weights_fetched_per_cycle,
+            cache_bytes=self.weights_cache,
+            dma=self.weights_dma,
+        )
 
     def milliseconds(self, instructions: int) -> float:
         """An estimate."""
@@ -107,6 +127,8 @@ def _board(path: Path) -> Board:
 def _is(value: Any, kind: str) -> bool:
     if kind == "str":
         return isinstance(value, str)
+    if kind == "bool":
+        return isinstance(value, bool)
     number = isinstance(value, int if kind == "int" else (int, float)) and not isinstance(value, bool)
     return number and math.isfinite(value) and value > 0
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.passes.stream_weights import Reads
 from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.inputs import dtype_from_name
 
@@ -94,6 +95,7 @@ class Firmware:
             has to.
         weights_address: that they say; weights_section: of the weights; empty: among other constants.
         fitted: what was chosen to meet budgets, in words.
+        fetched: what kernels fetch of the weights; None where they read all of them where they lie.
         resets: whether it has states and a function that resets them.
         graph: tensors, nodes and plan as graph.json has them; None in bundles of versions that did not write it.
     """
@@ -117,6 +119,7 @@ class Firmware:
     tables_bytes: int | None
     stack_bytes: int | None
     fitted: str
+    fetched: Reads | None
     resets: bool
     pools: tuple[Pool, ...]
     inputs: tuple[Tensor, ...]
@@ -184,6 +187,7 @@ def _firmware(place: Path, rows: dict[str, Any]) -> Firmware:
         link_option=str(rows.get("link_option", "")),
         weights_section=str(rows.get("weights_section") or ""),
         fitted=str(rows.get("fitted", {}).get("text", "")),
+        fetched=Reads(**rows["fetched"]) if "fetched" in rows else None,
         resets=bool(rows["resets"]),
         graph=rows.get("graph"),
         pools=tuple(Pool(**row) for row in rows["pools"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from sterna.firmware.description import Firmware, read_firmware
 from sterna.firmware.machines import MACHINES
 from sterna.firmware.measure import Measured, measure
 from sterna.options import Options
+from sterna.passes.stream_weights import Reads
+from sterna.targets.target import Flash
 from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime.cli.reports import size
 
@@ -29,6 +31,7 @@ class Fit:
         ram: bytes of arena, inputs, outputs, static data and stack.
         stack: None if it is not known, nor then the code: flash and RAM are without them.
         measured: on an emulated core; None where there is no emulator here, or no room on its board either.
+        fetched: what kernels fetch of weights in flash outside of the chip; None where they fetch nothing.
     """
 
     board: Board
@@ -36,6 +39,7 @@ class Fit:
     ram: int
     stack: int | None
     measured: Measured | None
+    fetched: Reads | None = None
 
     @property
     def fits(self) -> bool:
@@ -51,7 +55,7 @@ class Fit:
 
 
 def fit(model: Path, options: Callable[[str], Options], boards: Sequence[Board]) -> list[Fit]:
-    """A model on several boards; it is compiled once for each of their targets.
+    """A model on several boards; it is compiled once for each of their targets and kinds of flash.
 
     Args:
         options: of a compilation for a target of that name.
@@ -59,12 +63,15 @@ def fit(model: Path, options: Callable[[str], Options], boards: Sequence[Board])
     Raises:
         SternaError: the model cannot be compiled; E0402, E0403 of the compiler.
     """
-    found: dict[str, tuple[Firmware, Measured | None]] = {}
-    for target in dict.fromkeys(map(_core, boards)):
+    found: dict[tuple[str, Flash | None], tuple[Firmware, Measured | None]] = {}
+    for core, flash in dict.fromkeys((_core(board), board.slow_flash) for board in boards):
+        asked = options(core)
+        if flash is not None:
+            asked = replace(asked, target=replace(asked.target, flash=flash))
         with temporary_directory("fit") as folder:
-            bundle = write_bundle(compile_with(model, options(target)), Path(folder) / "bundle")
-            found[target] = _measured(read_firmware(bundle), Path(folder))
-    return [_fit(board, *found[_core(board)]) for board in boards]
+            bundle = write_bundle(compile_with(model, asked), Path(folder) / "bundle")
+            found[core, flash] = _measured(read_firmware(bundle), Path(folder))
+    return [_fit(board, *found[_core(board), board.slow_flash]) for board in boards]
 
 
 def _core(board: Board) -> str:
@@ -86,9 +93,10 @@ def _measured(firmware: Firmware, folder: Path) -> tuple[Firmware, Measured | No
 def _fit(board: Board, firmware: Firmware, measured: Measured | None) -> Fit:
     own = sum(tensor.bytes for tensor in (*firmware.inputs, *firmware.outputs))
     if measured is not None:
-        return Fit(board, measured.flash, measured.memory + own, measured.stack, measured)
+        return Fit(board, measured.flash, measured.memory + own, measured.stack, measured, firmware.fetched)
     flash = firmware.params_bytes + (firmware.code_bytes or 0) + (firmware.tables_bytes or 0)
-    return Fit(board, flash, firmware.memory_bytes + own + (firmware.stack_bytes or 0), firmware.stack_bytes, None)
+    ram = firmware.memory_bytes + own + (firmware.stack_bytes or 0)
+    return Fit(board, flash, ram, firmware.stack_bytes, None, firmware.fetched)
 
 
 def reasons(found: Fit, max_ms: float | None = None) -> list[str]:
@@ -125,4 +133,6 @@ def fit_json(found: Fit, max_ms: float | None = None) -> dict[str, Any]:
         }
         if found.microjoules is not None:
             row["estimated_microjoules"] = found.microjoules
+    if found.fetched is not None:
+        row["fetched"] = asdict(found.fetched)
     return row

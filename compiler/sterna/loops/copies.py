@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from sterna.ir.integer import ZERO, Atom, Int
 from sterna.loops import program as P
@@ -41,7 +42,7 @@ def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: in
 
 def with_waits(body: P.Stmt) -> P.Stmt:
     """The program with a wait for every asynchronous copy that has none yet."""
-    if not any(isinstance(s, P.Copy) and s.asynchronous for s in P.walk(body)):
+    if not any(_is_to_wait_for(s) for s in P.walk(body)):
         return body
     placed, pending = _placed(body)
     return P.seq(placed, *_waits(pending))
@@ -49,7 +50,7 @@ def with_waits(body: P.Stmt) -> P.Stmt:
 
 def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
     """A statement with waits inside, and the copies that may go on after it."""
-    if isinstance(stmt, P.Copy) and stmt.asynchronous:
+    if _is_to_wait_for(stmt):
         return stmt, (stmt,)
     if isinstance(stmt, P.Seq):
         return _sequence(stmt)
@@ -71,6 +72,11 @@ def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
         return P.seq(placed, *_waits(ending))
 
     return P.map_children(stmt, branch), pending
+
+
+def _is_to_wait_for(stmt: P.Stmt) -> TypeGuard[P.Copy]:
+    """Whether a statement is a copy whose wait nobody has written."""
+    return isinstance(stmt, P.Copy) and stmt.asynchronous and not stmt.fetched
 
 
 def _sequence(stmt: P.Seq) -> tuple[P.Stmt, tuple[P.Copy, ...]]:

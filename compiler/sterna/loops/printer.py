@@ -71,7 +71,8 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Copy):
         to, at = (position_text(index, s.elements, 1, None, 0, 0) for index in (s.to, s.at))
         group = f"  asynchronous, group {s.group}" if s.asynchronous else ""
-        lines.append(f"{pad}copy {s.destination.name}[{to}] = {s.source.name}[{at}]{group}")
+        how = "fetch" if s.fetched else "copy"
+        lines.append(f"{pad}{how} {s.destination.name}[{to}] = {s.source.name}[{at}]{group}")
     elif isinstance(s, P.Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{position_text(s.index, 1, 1, None, 0, 0)}]")
     elif isinstance(s, P.Wait):

@@ -72,11 +72,16 @@ class Function:
 
     @property
     def has_threads(self) -> bool:
-        """Whether tasks are run by several threads, or copy asynchronously."""
+        """Whether tasks are run by several threads, or copy asynchronously by themselves."""
         return any(
-            (isinstance(s, For) and s.kind in THREADS) or (isinstance(s, Copy) and s.asynchronous)
+            (isinstance(s, For) and s.kind in THREADS) or (isinstance(s, Copy) and s.asynchronous and not s.fetched)
             for s in walk(self.body)
         )
+
+    @property
+    def has_fetches(self) -> bool:
+        """Whether the program around the kernel copies for it."""
+        return any(isinstance(s, Copy) and s.fetched for s in walk(self.body))
 
 
 def most(value: Int) -> int:

@@ -52,7 +52,7 @@ def verify_threads(function: Function) -> Function:
         SternaError: E0306, everything that may go wrong.
     """
     kept = (s.buffer for s in P.walk(function.body) if isinstance(s, P.Alloc))
-    if not function.has_threads and not any(b.scope.across_tasks for b in kept):
+    if not function.has_threads and not function.has_fetches and not any(b.scope.across_tasks for b in kept):
         return function
     problems: list[str] = []
     for s in P.walk(function.body):
@@ -250,6 +250,8 @@ class _Task:
         """Whether a loop is run through number by number: around barriers always, else while that is not too much."""
         if any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
             return True
+        if iterations <= 2:
+            return True  # as many as are looked at otherwise
         waits = any(isinstance(inner, P.Wait) for inner in P.walk(s.body))
         return iterations * _events(s.body) <= (MOST_COUNTED_WAITS if waits else MOST_COUNTED)
 

@@ -267,7 +267,10 @@ class Barrier(Stmt):
 @dataclass(frozen=True, eq=False)
 class Copy(Stmt):
     """Copies `elements` consecutive elements from source[at] to destination[to], buffers of one type. An asynchronous
-    copy happens at any time between here and the `Wait` for its group by the same thread."""
+    copy happens at any time between here and the `Wait` for its group by the same thread.
+
+    What is `fetched` comes from memory that loads reach slowly: the program around the kernels says how, by DMA maybe
+    (`sterna_fetch`). Whoever writes an asynchronous fetch writes its wait (`loops.panels`)."""
 
     destination: Buffer
     to: Int
@@ -276,6 +279,7 @@ class Copy(Stmt):
     elements: int
     asynchronous: bool = False
     group: int = 0
+    fetched: bool = False
 
     def places(self) -> tuple[Int, ...]:
         return (self.to, self.at)
@@ -294,9 +298,10 @@ class Prefetch(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Wait(Stmt):
-    """Waits until the asynchronous copies of a group that this thread began have ended."""
+    """Waits until the asynchronous copies of a group that this thread began have ended; of fetches, all of them."""
 
     group: int
+    fetched: bool = False
 
 
 def elements_of(copy: Copy) -> For:

@@ -79,6 +79,13 @@ class Stretch:
                 needed[value] = read if known is None else _around(known, read)
         return needed
 
+    def sizes(self, needed: Mapping[Value, Region]) -> tuple[object, ...]:
+        """What the kernels of a patch differ by from those of others: how much of every value they read and make, and
+        how much padding. Of patches in the middle of an image that is mostly the same."""
+        shapes = (tuple(last - first for first, last in region) for region in needed.values())
+        pads = (_padding(n, needed[n.output]) for n in self.nodes if n.op == "pad")
+        return (*shapes, *(tuple(pad["before"]) + tuple(pad["after"]) for pad in pads))
+
     def multiply_adds(self, needed: Mapping[Value, Region]) -> int:
         """Those of a patch; of convolutions, which are what costs."""
         return sum(_elements(needed[n.output]) * _products(n) for n in self.nodes)

@@ -94,9 +94,20 @@ def lay_out(
 
 
 def _in_memories(
-    lives: Sequence[Life], memories: Sequence[Memory], alignment: int, order: Callable[[Life], tuple[float, ...]]
+    lives: Sequence[Life], memories: Sequence[Memory], alignment: int, key: Callable[[Life], tuple[float, ...]]
 ) -> list[Place] | None:
-    return _placed(lives, [_Room(len(lives), memory, alignment) for memory in memories], _sorted(lives, order))
+    """Places in an order, and while something finds no room, in that with it first."""
+    order = _sorted(lives, key)
+    tried: set[tuple[int, ...]] = set()
+    for _ in range(1 + min(_ORDERS, _PLACEMENTS // max(1, len(lives)))):
+        tried.add(tuple(order))
+        found = _placed(lives, [_Room(len(lives), memory, alignment) for memory in memories], order)
+        if not isinstance(found, int):
+            return found
+        order = [found, *(n for n in order if n != found)]
+        if tuple(order) in tried:
+            break
+    return None
 
 
 def _waiting(lives: Sequence[Life], places: Sequence[Place], memories: Sequence[Memory]) -> float:
@@ -117,7 +128,7 @@ def _tightest(lives: Sequence[Life], alignment: int) -> list[Place]:
     tried: set[tuple[int, ...]] = set()
     for _ in range(1 + min(_ORDERS, _PLACEMENTS // max(1, len(lives)))):
         places = _placed(lives, [_Room(len(lives), None, alignment)], order)
-        assert places is not None
+        assert not isinstance(places, int)  # there is no end to the room
         ends = [offset + life.size for life, (_, offset) in zip(lives, places, strict=True)]
         end = max(ends, default=0)
         if best is None or end < best[0]:
@@ -185,13 +196,13 @@ class _Room:
         return offset
 
 
-def _placed(lives: Sequence[Life], rooms: Sequence[_Room], order: Iterable[int]) -> list[Place] | None:
-    """Each buffer, in an order, in the first room that has a place for it; None where one of them finds none."""
+def _placed(lives: Sequence[Life], rooms: Sequence[_Room], order: Iterable[int]) -> list[Place] | int:
+    """Each buffer, in an order, in the first room that has a place for it; the number of the one that finds none."""
     places: list[Place] = [(0, 0)] * len(lives)
     for n in order:
         found = next(_fitting(lives[n], rooms), None)
         if found is None:
-            return None
+            return n
         places[n] = found
     return places
 
@@ -222,7 +233,7 @@ def _too_small(lives: Sequence[Life], fastest: Sequence[Memory], alignment: int)
     others = [m for m in fastest if m is not largest]
     tried = [*others, replace(largest, bytes=sum(aligned(life.size, alignment) + largest.alignment for life in lives))]
     places = _placed(lives, [_Room(len(lives), memory, alignment) for memory in tried], _sorted(lives, _by_size))
-    assert places is not None
+    assert not isinstance(places, int)
     needed = max(offset + life.size for life, (pool, offset) in zip(lives, places, strict=True) if pool == len(others))
     have = " and ".join(f"{m.name} ({m.bytes} bytes)" for m in fastest)
     calls = max(life.last for life in lives) + 1

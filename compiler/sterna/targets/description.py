@@ -31,7 +31,7 @@ from sterna.targets.memories import read_memories
 from sterna.targets.sanity import nonsense
 from sterna.targets.self_test import passes_self_test
 from sterna.targets.tables import keys_fix, line_of, record_of, wanted
-from sterna.targets.target import Device, Target, Threads
+from sterna.targets.target import Device, Flash, Target, Threads
 from sterna_runtime.recipe import this_machine
 
 if sys.version_info >= (3, 11):
@@ -133,7 +133,7 @@ MUSL = "-musl"
 _GLIBC = re.compile(r"(.+-linux-)gnu(|eabihf|eabi)(?:\.[\d.]+)?")
 _OWN = Path(__file__).parent
 #: Tables of a description that are one record each.
-_RECORDS: dict[str, type[Any]] = {"threads": Threads, "device": Device}
+_RECORDS: dict[str, type[Any]] = {"threads": Threads, "device": Device, "flash": Flash}
 _V3 = frozenset({"avx2", "fma", "bmi2", "f16c"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _LEVELS: tuple[tuple[str, frozenset[str]], ...] = (

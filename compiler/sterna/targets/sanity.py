@@ -69,6 +69,23 @@ def nonsense(target: Target) -> Iterator[Contradiction]:
     yield from _triples(target)
     yield from _vectors(target)
     yield from _devices(target)
+    yield from _flash(target)
+
+
+def _flash(target: Target) -> Iterator[Contradiction]:
+    """Whether what is said of the memory of weights can be."""
+    flash = target.flash
+    if flash is None:
+        return
+    if not target.static:
+        yield Contradiction("flash", "weights are fetched by firmware alone", "static = true, or no table [flash]")
+    if not (math.isfinite(flash.bytes_per_cycle) and flash.bytes_per_cycle > 0):
+        problem = f"bytes_per_cycle is {flash.bytes_per_cycle}"
+        yield Contradiction("bytes_per_cycle", problem, "a number greater than 0")
+    for key in ("fetched_bytes_per_cycle", "fetch_cycles", "cache_bytes", "panel_bytes"):
+        value = getattr(flash, key)
+        if not (math.isfinite(value) and value >= 0):
+            yield Contradiction(key, f"{key} is {value}", "a number that is not negative")
 
 
 def _devices(target: Target) -> Iterator[Contradiction]:

@@ -61,6 +61,32 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Flash:
+    """The memory that firmware's weights are read from, where it is slower than that of tensors: flash behind QSPI.
+
+    Args:
+        bytes_per_cycle: that loads get of it, in cycles of the core.
+        fetched_bytes_per_cycle: that a copy of many neighbouring bytes gets; 0: as loads.
+        fetch_cycles: what such a copy takes beside its bytes.
+        cache_bytes: of a cache before it, which keeps what a kernel reads if that is no more.
+        dma: whether such copies go on while the core computes.
+        panel_bytes: of fast memory that what a kernel has copied there may take.
+    """
+
+    bytes_per_cycle: float
+    fetched_bytes_per_cycle: float = 0.0
+    fetch_cycles: int = 32
+    cache_bytes: int = 0
+    dma: bool = False
+    panel_bytes: int = 8192
+
+    @property
+    def fetched(self) -> float:
+        """Bytes per cycle of a copy."""
+        return self.fetched_bytes_per_cycle or self.bytes_per_cycle
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine to compile for.
 
@@ -115,6 +141,7 @@ class Target:
             Of an ABI of Android: its graph is its own, so that kernels can be cut into other tasks.
         threads: how several threads run a task; none where one does.
         device: that kernels run on beside the CPU, whose target `Options.host` is; none where the target is the CPU.
+        flash: that weights are read from, where it is slow; none where they are read as fast as tensors are.
         memories: those that schedules may name and tensors may live in; none: one arena of any size holds all tensors.
         intrinsics: those that the description declares, which schedules may name as they name Sterna's own.
         file: the description, where it is not one of Sterna's own.
@@ -171,6 +198,7 @@ class Target:
     runs_on: str = ""
     threads: Threads | None = None
     device: Device | None = None
+    flash: Flash | None = None
     memories: tuple[Memory, ...] = ()
     intrinsics: tuple[IntrinsicDeclaration, ...] = ()
     file: str = field(default="", compare=False)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.targets.fetches import FETCHES
 from sterna.targets.target import Target
 from sterna.toolchain.binary import Binary, Symbol, text_at
 from sterna.toolchain.mach_o import MAGIC, read_mach_o
@@ -160,6 +161,8 @@ def _allowed(name: str, target: Target) -> bool:
     if hard_float and _SOFT_FLOAT.fullmatch(name):
         return False
     if target.run_time_functions and _ROUNDING.fullmatch(name):
+        return True
+    if target.flash is not None and name in FETCHES:
         return True
     return name in _FIRMWARE or _RUNTIME.fullmatch(name) is not None
 

@@ -12,6 +12,7 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops.program import KERNEL_FAILED, Buffer
+from sterna.targets.fetches import FETCH, FETCH_START, FETCH_WAIT
 from sterna.targets.target import Target
 from sterna.te.text import INFIX, RELATION
 
@@ -219,6 +220,13 @@ class CFamily(Dialect):
         return f"{self.helper(f'as_{short(dtype)}', source)}({a})"
 
     # -- memory
+    def fetch(self, to: str, at: str, size: int, asynchronous: bool) -> str:
+        self.helpers[("fetches", "uint8", 1)] = None
+        return f"{FETCH_START if asynchronous else FETCH}({to}, {at}, {size}u);"
+
+    def fetch_wait(self) -> str:
+        return f"{FETCH_WAIT}();"
+
     def load(
         self, dtype: str, base: str, index: str, lanes: int, stride: int, active: int | None, aligned: int = 1
     ) -> str:
