@@ -402,6 +402,7 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "tensorize: no such intrinsic": lambda: Schedule(matmul(2, 3, 4)).tensorize("acc", "j", "k", "levitate"),
     "offset: no integers": lambda: Schedule(matmul(2, 3, 4)).offset("acc", "x"),
     "couple: no integers": lambda: Schedule(matmul(2, 3, 4)).couple("acc", "w", "k"),
+    "negate: no constant": lambda: Schedule(matmul(2, 3, 4)).negate("x"),
     "parallel: not outermost": lambda: inlined().parallel("out", "i1"),
     "parallel: not an output": lambda: Schedule(pointwise(4, 4)).parallel("mid", "i0"),
     "parallel: reduced": lambda: (s := Schedule(row_sums(3, 8))).reorder("out", "k", "i") or s.parallel("out", "k"),

@@ -102,6 +102,13 @@ def sum_with(e: Expr, stage: str) -> tuple[Load, Load] | None:
     return None
 
 
+def negation(constant: Tensor) -> Tensor:
+    """The stage that negates a constant."""
+    axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(constant.shape))
+    body = E.unary("neg", constant[tuple(of(a) for a in axes)])
+    return Tensor(f"{constant.name}_negated", constant.shape, constant.dtype, axes, body)
+
+
 def is_row(t: Tensor) -> bool:
     """Whether a tensor has positions along its last axis alone."""
     return all(n == 1 for n in t.shape[:-1])

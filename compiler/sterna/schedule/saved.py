@@ -37,6 +37,7 @@ PRIMITIVES = (
     "narrow",
     "offset",
     "couple",
+    "negate",
 )
 
 

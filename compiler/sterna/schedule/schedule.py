@@ -41,6 +41,7 @@ from sterna.schedule.rewriting import (
     constant_sum,
     factored,
     is_row,
+    negation,
     read_from,
     redirect,
     restored_with,
@@ -310,6 +311,19 @@ class Schedule(AxisSteps):
         widen = widened_bits if finite and dtype == "float16" else widened
         for s in self.stages.values():
             s.body = redirect(s.body, now.name, lambda load: widen(replace(load, tensor=narrow, dtype=dtype)))
+
+    def negate(self, tensor: str) -> None:
+        """Stores a constant of integers negated, and negates it again wherever it is read: for instructions that take
+        the negative number, such as shifts by vectors of counts that shift left."""
+        self._step("negate", tensor, known=False)
+        source = next((p for p in self.kernel.params if p.name == tensor), None)
+        if source is None or source.dtype not in dtypes.SIGNED:
+            self._illegal(f"{tensor} is not a constant of signed integers", "negate applies to parameters of those")
+        if tensor in self.packings or tensor in self.replaced:
+            self._illegal(f"{tensor} is stored in a form of its own already", "negate a tensor once, before pack")
+        self.replaced[tensor] = negated = Derived(negation(source))
+        for s in self.stages.values():
+            s.body = redirect(s.body, tensor, lambda load: E.unary("neg", replace(load, tensor=negated.stage)))
 
     def offset(self, stage: str, tensor: str) -> None:
         """Reads a factor of a sum of products, bytes of one signedness, as bytes of the other.

@@ -29,6 +29,7 @@ from sterna.schedule.strategies import (
     window,
 )
 from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats
+from sterna.schedule.strategies.counts import negate_counts
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.targets.features import widths
 from sterna.te.tensor import Kernel
@@ -71,6 +72,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
         context = replace(context, target=replace(context.target, vector_bits=chosen))
     wanted = context.choose("family", lambda: _able(kernel, context)[1:], FIRST)
     schedule = _propose(kernel, context, wanted)
+    negate_counts(schedule, context)
     narrow_weights(schedule, context)
     return schedule
 
