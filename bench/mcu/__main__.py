@@ -3,6 +3,7 @@
     ci/bench-mcu                                    # the four networks of MLPerf Tiny, int8, on Cortex-M4 and M55
     ci/bench-mcu --all                              # every small model on every core, compared with the reference
     ci/bench-mcu kws --targets cortex-m4 --builds gcc,zig,llvm --histogram
+    ci/bench-mcu --layers conv,add                  # integer layers one by one: instructions for each product
 
 Boards are QEMU's (`sterna.firmware`), which counts: the same every time, instructions and not cycles. --histogram is by
 a plugin (bench/mcu/counter.c).
@@ -25,6 +26,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from mcu import layers
 from mcu.firmware import BUILDS, Found, measure
 from sterna.errors import SternaError
 from support.boards import TARGETS
@@ -77,6 +79,7 @@ def main() -> int:
     parser.add_argument("--optimize", default="-O2", help="gcc's level for the bundle's sources")
     parser.add_argument("--all", action="store_true", help="every small model on every core")
     parser.add_argument("--histogram", action="store_true", help="the ten commonest instructions of each")
+    parser.add_argument("--layers", nargs="?", const="", help="layers whose names contain one of these words, or all")
     asked = parser.parse_args()
     models = [TINY.get(m, m) for m in asked.models] or list(SMALL if asked.all else TINY.values())
     targets = list(TARGETS) if asked.all else asked.targets.split(",")
@@ -88,6 +91,8 @@ def main() -> int:
     riscv = [RISCV] if any("riscv" in target for target in targets) else []
     if missing := [tool for tool in (*PROGRAMS, *riscv) if shutil.which(tool) is None]:
         parser.error(f"needs {', '.join(missing)}, whose packages ci/test names")
+    if asked.layers is not None:
+        return int(layers.table(asked.layers.split(","), targets, asked.builds.split(",")[0]) > 0)
     console = Console(width=150)
     table = Table(
         "model", "core", "by", "code", "flash", "RAM", "stack", "M instr", "peer: code", "flash", "RAM", "M instr", ""

@@ -27,6 +27,9 @@ LAYERS = (
     ("FULLY_CONNECTED", "int16", 1),
     ("CONV_2D", "int16", 1),
     ("DEPTHWISE_CONV_2D", "int16", 1),
+    ("TRANSPOSE_CONV", "int16", 1),
+    ("BATCH_MATMUL", "int16", 2),
+    ("BATCH_MATMUL", "int8", 1),
     ("LOGISTIC", "int16", 1),
     ("TANH", "int16", 1),
 )  # fmt: skip

@@ -198,13 +198,19 @@ _SMLAD_COUPLED = Intrinsic(
     prepares=2,
     unpacks=1,
 )
-#: Cortex-M with Helium: all sixteen products of two vectors added up into a general register.
-_MVE = (
+#: Cortex-M with Helium: all products of two vectors, of sixteen bytes or of eight numbers of 16 bits, added up into a
+#: general register.
+_MVE = tuple(
     Intrinsic(
-        "vmladava.s8", dot_product(1, 16, "int8", "int8"), template="vmladava", settings={"header": "arm_mve.h"},
-        needs=(("mve",),), prepares=0,
-    ),
-)  # fmt: skip
+        f"vmladava.s{bits}",
+        dot_product(1, 128 // bits, dtype, dtype),
+        template="vmladava",
+        settings={"header": "arm_mve.h", "bits": bits},
+        needs=(("mve",),),
+        prepares=0,
+    )
+    for bits, dtype in ((8, "int8"), (16, "int16"))
+)
 
 DOT_PRODUCTS: tuple[Intrinsic, ...] = (
     *_VNNI, *_MADD, *_WASM, *_ARM, *_MMLA, *_SMLAL, *_SMLAD, _SMLAD_WIDE, _SMLAD_COUPLED, *_MVE,

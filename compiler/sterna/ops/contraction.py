@@ -80,16 +80,18 @@ class Sum(Enum):
     """the type of both factors, 16-bit floats rounded at the end"""
     INTEGER = "integer"
     """int32, of integers of few bits, of two types maybe"""
+    LONG = "long"
+    """int64, of integers of few bits, of two types maybe"""
     WIDE = "wide"
     """float32, of 16-bit floats"""
 
 
 def accumulator(a: TensorType, b: TensorType, kind: Sum) -> str:
     """The result's element type."""
-    if kind is Sum.INTEGER:
+    if kind in (Sum.INTEGER, Sum.LONG):
         check_dtype(a.dtype, FEW_BITS)
         check_dtype(b.dtype, FEW_BITS)
-        return "int32"
+        return "int32" if kind is Sum.INTEGER else "int64"
     if kind is Sum.WIDE:
         check_dtype(same_dtype((a, b)), HALF)
         return "float32"

@@ -25,6 +25,10 @@ def _matmul_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorT
     return _product_type(types, Sum.INTEGER)
 
 
+def _matmul_long_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    return _product_type(types, Sum.LONG)
+
+
 def _matmul_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     check_chunk(present(types, 0)[0].shape[-1], attributes["chunk"])
     return _product_type(types, Sum.WIDE)
@@ -203,6 +207,18 @@ OPERATORS: tuple[Operator, ...] = (
         _matmul,
         Fusion.COMPLEX,
         cases=_FEW_BITS_PRODUCTS,
+    ),
+    Operator(
+        "matmul_long",
+        "The product of matrices of 8 or 16 bits, of two types maybe, exact in int64.",
+        single(_matmul_long_type),
+        _matmul,
+        Fusion.COMPLEX,
+        cases=(
+            case(("int16", (8, 16)), ("int16", (16, 24)), low=-32768, high=32768),
+            case(("int16", (2, 5, 7)), ("int16", (2, 7, 3)), low=-32768, high=32768),
+            case(("int16", (3, 9)), ("int8", (9, 4)), low=-128, high=128),
+        ),
     ),
     Operator(
         "group_rows",

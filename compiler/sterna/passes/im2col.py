@@ -8,6 +8,7 @@ tile of positions at a time (`find_im2col`, `schedule.strategies.dot`), so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from sterna.intrinsics import Intrinsic
@@ -15,6 +16,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node
 from sterna.passes.partition import Partition
 from sterna.passes.rewriting import Rewriting, constant_data
+from sterna.schedule.products import contains
 from sterna.targets.target import Target
 
 #: Instructions of a step for each column, with its loads, and to copy a vector of a window, with its loop.
@@ -35,10 +37,10 @@ def _products(target: Target) -> list[Intrinsic]:
 
 def im2col(graph: Graph, target: Target) -> Graph:
     """The graph with such convolutions as products of the windows, laid out, by matrices of weights."""
-    groups = {each.operands: each.group for each in _products(target)}
+    products = _products(target)
     rewriting = Rewriting(graph)
     for node in graph.nodes:
-        if not _pays(node, groups, target):
+        if not _pays(node, products, target):
             rewriting.keep(node)
             continue
         x, w = rewriting.operands(node)
@@ -57,12 +59,12 @@ def im2col(graph: Graph, target: Target) -> Graph:
     return rewriting.finish()
 
 
-def _pays(node: Node, groups: dict[tuple[str, ...], int], target: Target) -> bool:
+def _pays(node: Node, products: Sequence[Intrinsic], target: Target) -> bool:
     """Whether a convolution takes fewer instructions so."""
     if node.op != "conv_integer" or node.attributes["groups"] != 1 or not node.operands[0].type.is_static:
         return False
     x, w = node.operands
-    group = groups.get((x.dtype, w.dtype), 0)
+    group = next((each.group for each in products if _takes(each, x.dtype, w.dtype)), 0)
     if not group or constant_data(w) is None:
         return False
     *kernel, channels, columns = (int(n) for n in w.shape)
@@ -74,6 +76,11 @@ def _pays(node: Node, groups: dict[tuple[str, ...], int], target: Target) -> boo
     saved = runs * -(-beside // group) - -(-runs * beside // group)
     copied = runs * -(-beside // target.lanes(dtypes.bits(x.dtype)))
     return saved * columns * _STEP >= _LEAST * copied * _COPY
+
+
+def _takes(product: Intrinsic, left: str, right: str) -> bool:
+    """Whether a dot product takes operands of these types: the left one as it is, the right one widened maybe."""
+    return product.operands[0] == left and contains(product.operands[1], right)
 
 
 def find_im2col(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:

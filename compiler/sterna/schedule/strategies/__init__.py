@@ -28,7 +28,7 @@ from sterna.schedule.strategies import (
     tile,
     window,
 )
-from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats
+from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats, has_longs
 from sterna.schedule.strategies.counts import negate_counts
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.targets.features import widths
@@ -64,7 +64,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     Order matters: a recurrence holds contractions, a contraction is also a reduction, and everything can be computed
     row by row.
     """
-    if not context.target.compares_floats and compares_floats(kernel):
+    floats = not context.target.compares_floats and compares_floats(kernel)
+    if floats or (not context.target.long_vectors and has_longs(kernel)):
         context = replace(context, target=replace(context.target, vector_bits=0))
     bits = context.target.vector_bits
     chosen = context.choose("vector_bits", lambda: _other_widths(context), bits)

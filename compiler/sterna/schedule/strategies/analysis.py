@@ -87,6 +87,13 @@ class Context:
 _NO_COMPARISON = ("add", "sub", "mul", "div", "minimum", "maximum", "neg", "sqrt")
 
 
+def has_longs(kernel: Kernel) -> bool:
+    """Whether a stage computes with integers of 64 bits, and does not only move or widen them."""
+    nodes = (n for t in kernel.stages if t.body is not None for n in E.walk(t.body))
+    moves = (E.Load, E.Const, E.Cast, E.IndexValue)
+    return any(n.dtype in ("int64", "uint64") and not isinstance(n, moves) for n in nodes)
+
+
 def compares_floats(kernel: Kernel) -> bool:
     """Whether a stage compares floats, or rounds or converts them, which comparisons are part of."""
     return any(

@@ -113,7 +113,7 @@ def batch_matmul(t: Translation) -> Value:
         raise t.unsupported(f"of {a.dtype} and {b.dtype}")
     factor = float(np.float32(t.scale(0)) * np.float32(t.scale(1))) / t.per_tensor(t.result())[0]
     if a.dtype == "int16":
-        product = t.op("matmul", t.cast(a, "int64"), t.cast(b, "int64"))
+        product = t.op("matmul_long", a, b)
         return t.stored(t.scaled_64(product, factor))
     product = t.op("matmul", t.centered(a, t.zero(0)), t.centered(b, t.zero(1)))
     return t.stored(t.scaled(product, factor))
