@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sterna.codegen.generators import KernelSet, objects, source
+from sterna.codegen.generators import KernelSet, module, objects, source
 from sterna.compiled import Compiled, Library
 from sterna.loops.finish import without_rounding
 from sterna.loops.program import Function
@@ -31,7 +31,7 @@ def write_source(packed: Packed, context: PassContext) -> Written:
         return replace(written, source=text)
     here, there = (_kernels_of(written, context.model, place) for place in (CPU, device.kind))
     text = source(here, context.host) if here.functions else ""
-    return replace(written, source=text, module=source(there, context.target) if there.functions else "")
+    return replace(written, source=text, module=module(there, context.target) if there.functions else "")
 
 
 def _kernels_of(written: Written, model: str, place: str) -> KernelSet:

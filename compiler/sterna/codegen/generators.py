@@ -67,6 +67,12 @@ class SourceModule(Protocol):
     def source(self, kernels: KernelSet, target: Target, printed: Sequence[Printed]) -> str: ...
 
 
+class ModuleWriter(Protocol):
+    """What a module that writes the kernels of a device defines."""
+
+    def source(self, kernels: KernelSet, target: Target) -> str: ...
+
+
 @dataclass(frozen=True)
 class Generator:
     """A code generator.
@@ -104,6 +110,8 @@ SOURCES = {
     "metal": "sterna.codegen.devices",
     "wgsl": "sterna.codegen.wgsl",
 }
+#: Those that write a device's module in another language than the dialect, by what the file's name ends in.
+MODULES = {"ptx": "sterna.codegen.ptx"}
 
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:
@@ -113,6 +121,19 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
         printed: their text in that dialect, if they have been printed already.
     """
     return cast(SourceModule, import_module(SOURCES[target.dialect])).source(kernels, target, printed)
+
+
+def module(kernels: KernelSet, target: Target) -> str:
+    """The kernels of a target's device, as its driver takes them.
+
+    Raises:
+        SternaError: E0205, the language has no words for a kernel.
+    """
+    assert target.device is not None
+    writer = MODULES.get(target.device.module.rpartition(".")[2])
+    if writer is None:
+        return source(kernels, target)
+    return cast(ModuleWriter, import_module(writer)).source(kernels, target)
 
 
 def objects(kernels: KernelSet, target: Target, generator: str, compiler: str) -> list[bytes]:

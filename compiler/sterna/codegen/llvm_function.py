@@ -98,10 +98,10 @@ class FunctionWriter(Accesses):
             holds, failed = self._label("holds"), self._label("failed")
             self.do(f"br i1 {self.value(s.value)}, label %{holds}, label %{failed}")
             self._begin(failed)
-            self.do(f"ret i32 {P.KERNEL_FAILED}")
+            self.fail()
             self._begin(holds)
         elif isinstance(s, P.Barrier):
-            self.barrier()
+            self.barrier(s.reach)
         elif isinstance(s, P.Copy) and s.fetched:
             self.fetch(s)
         elif isinstance(s, P.Copy):
@@ -162,7 +162,11 @@ class FunctionWriter(Accesses):
         self._begin(done)
         self.known = known
 
-    def barrier(self) -> None:
+    def fail(self) -> None:
+        """Leaves the kernel where a requirement does not hold."""
+        self.do(f"ret i32 {P.KERNEL_FAILED}")
+
+    def barrier(self, reach: P.Reach) -> None:
         """The runtime's, if there is anybody to wait for."""
         wait, done = self._label("wait"), self._label("end")
         several = self.op(f"icmp ugt i32 {self.member('i32', 'n_workers')}, 1")

@@ -69,7 +69,7 @@ def has_instruction(target: Target, result: str, body: str, *arguments: str) -> 
     """
     # ELF and WebAssembly are what we can read; the answer is the processor's, not the file format's.
     name, triple = architecture(target), full_triple(target)
-    if not name.startswith(("wasm", "thumb")):
+    if not name.startswith(("wasm", "thumb", "nvptx")):
         triple = f"{name.replace('arm64', 'aarch64')}-unknown-linux-gnu{'eabihf' * name.startswith('armv')}"
     processor = Target("", "", "", triple, llvm_cpu=target.llvm_cpu, llvm_features=target.llvm_features)
     return _has_instruction(processor, result, body, arguments)
@@ -80,7 +80,10 @@ def _has_instruction(processor: Target, result: str, body: str, arguments: tuple
     parameters = ", ".join(f"{kind} %a{n}" for n, kind in enumerate(arguments))
     head = f'target triple = "{processor.llvm_triple}"\ndefine {result} @f({parameters}) nounwind {{'
     module = llvm.parse_assembly(f"{head}\n{body}\n  ret {result} %r\n}}\n", llvm.create_context())
-    data = target_machine(processor).emit_object(module)
+    machine = target_machine(processor)
+    if architecture(processor).startswith("nvptx"):
+        return ".extern" not in machine.emit_assembly(module)
+    data = machine.emit_object(module)
     if data[:4] == b"\x7fELF":
         return not read_elf(data).undefined
     return set(wasm_imports(data)) <= _WASM_LINKING

@@ -19,7 +19,6 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol
-from sterna.ir.memory import Memory
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.program import Function
@@ -60,7 +59,7 @@ class Printer:
                 self.line(1, self.d.bind(self.buffer(buffer)))
         self.barriers = f.has_barriers
         self.threads = P.thread_counts(f.body) if f.has_threads else {}
-        for memory, nbytes in _taken(f.body).items():
+        for memory, nbytes in P.taken(f.body).items():
             if text := self.d.memory(memory, nbytes):
                 self.line(1, text)
         self.stmt(f.body, 1)
@@ -452,12 +451,3 @@ def _bare(text: str) -> str:
         if depth == 0 and n + 1 < len(text):
             return text
     return text[1:-1] if text.startswith("(") else text
-
-
-def _taken(body: P.Stmt) -> dict[Memory, int]:
-    """The memories of the target that a kernel's storage lies in beside scratch, and how much of each it takes."""
-    taken: dict[Memory, int] = {}
-    for s in P.walk(body):
-        if isinstance(s, P.Alloc) and isinstance(s.buffer.scope, Memory) and not s.buffer.scope.in_scratch:
-            taken[s.buffer.scope] = max(taken.get(s.buffer.scope, 0), s.buffer.end)
-    return taken

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sterna.ir.integer import Int, Symbol
+from sterna.ir.memory import Memory
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops.statements import (
     Alloc,
@@ -106,6 +107,15 @@ def thread_counts(body: Stmt) -> dict[ThreadAxis, int]:
         if isinstance(s, For) and s.kind in THREADS:
             counts[s.kind] = max(counts[s.kind], most(s.extent - s.start))
     return counts
+
+
+def taken(body: Stmt) -> dict[Memory, int]:
+    """The memories of the target that a kernel's storage lies in beside scratch, and how much of each it takes."""
+    found: dict[Memory, int] = {}
+    for s in walk(body):
+        if isinstance(s, Alloc) and isinstance(s.buffer.scope, Memory) and not s.buffer.scope.in_scratch:
+            found[s.buffer.scope] = max(found.get(s.buffer.scope, 0), s.buffer.end)
+    return found
 
 
 # ---------------------------------------------------------------- walking

@@ -84,6 +84,7 @@ _MODELS: dict[str, dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("cortex-m55", "cortex-m85"), ("mve.fp", "fp-armv8d16")),
     },
     "wasm32": {"generic": (), "mvp": ()},
+    "nvptx64": {},
 }
 #: Models that mean less to zig than to LLVM: without what a processor may be sold without.
 _ZIG_MODELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -104,6 +105,7 @@ _ARCHITECTURES = {
 _ALWAYS: dict[str, tuple[str, ...]] = {
     "x86_64": ("x86_64", "sse2"), "aarch64": ("aarch64", "neon"), "arm": ("arm",),
     "riscv64": ("riscv64",), "thumb": ("thumb",), "wasm32": ("wasm32",),
+    "nvptx64": ("nvptx64",),
 }  # fmt: skip
 #: The feature behind vector registers of a width, and behind fused multiply-adds.
 _VECTORS: dict[str, dict[int, str]] = {
@@ -113,9 +115,11 @@ _VECTORS: dict[str, dict[int, str]] = {
     "riscv64": {64: "v", 128: "v"},
     "thumb": {64: "mve", 128: "mve"},
     "wasm32": {64: "simd128", 128: "simd128"},
+    "nvptx64": {},
 }
 _FUSED = {
     "x86_64": "fma", "aarch64": "neon", "arm": "vfp4", "riscv64": "f", "thumb": "vfp4d16sp", "wasm32": "relaxed-simd",
+    "nvptx64": "nvptx64",
 }  # fmt: skip
 #: That behind fused multiply-adds of float64, where it is another one.
 _FUSED_FLOAT64 = {**_FUSED, "riscv64": "d", "thumb": "fp-armv8d16"}
@@ -124,7 +128,7 @@ _LLVM_NAMES = {"threads": "atomics"}
 
 
 #: The feature behind conversions between float16 and float32.
-_HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4"}
+_HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4", "nvptx64": "nvptx64"}
 #: That behind rounding of floats to whole numbers, where an architecture may lack it.
 _ROUNDING = {"x86_64": "sse4.2", "arm": "fp-armv8"}
 

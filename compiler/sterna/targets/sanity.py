@@ -23,6 +23,7 @@ _FAMILIES: tuple[tuple[str, str, int], ...] = (
     ("wasm64", "wasm64", 64),
     ("riscv32", "riscv32", 32),
     ("riscv64", "riscv64", 64),
+    ("nvptx64", "nvptx64", 64),
 )
 _LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(so|dylib|dll|wasm|a)")
 _KIND = re.compile(r"[a-z][a-z0-9]{0,31}")

@@ -1,0 +1,250 @@
+/* The CUDA driver: opening its library, the device, what it has and lacks, its errors, and the compilation of PTX. */
+#if !defined(_WIN32)
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "sterna_cuda.h"
+#include "system.h"
+
+#define LOG_BYTES 4096
+
+static system_lock lock;
+cuda_driver sterna_cuda_shared;
+#define shared sterna_cuda_shared
+
+/* ---- Errors ---- */
+
+sterna_status sterna_cuda_fail(sterna_error *error, sterna_status status, const char *format, ...) {
+  if (error == NULL) return status;
+  va_list arguments;
+  va_start(arguments, format);
+  error->status = status;
+  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  for (char *c = error->message; *c != 0; c++)
+    if ((unsigned char)*c < ' ') *c = ' ';
+  return status;
+}
+
+/* Whether nothing more can be done in the context: every call that follows fails with the same error. */
+static bool loses_device(cuda_result code) {
+  switch (code) {
+    case CUDA_ECC_UNCORRECTABLE:
+    case CUDA_NVLINK_UNCORRECTABLE:
+    case CUDA_ILLEGAL_ADDRESS:
+    case CUDA_LAUNCH_TIMEOUT:
+    case CUDA_CONTEXT_IS_DESTROYED:
+      return true;
+    default:
+      return code >= CUDA_ASSERT && code <= CUDA_LAUNCH_FAILED && code != 711 && code != 712 && code != 713; /* of peers and memory */
+  }
+}
+
+sterna_status sterna_cuda_said(sterna_error *error, cuda_result code, const char *what, const char *about) {
+  const char *name = NULL, *words = NULL;
+  if (shared.cu.GetErrorName(code, &name) != CUDA_SUCCESS || name == NULL) name = "an error that it has no name for";
+  if (shared.cu.GetErrorString(code, &words) != CUDA_SUCCESS || words == NULL) words = "";
+  if (code == CUDA_OUT_OF_MEMORY)
+    return sterna_cuda_fail(error, STERNA_RESOURCES, "CUDA (%.60s): %s%.64s: %.48s: %.60s: take a smaller batch or model, or compile with --target host",
+                            shared.name, what, about, name, words);
+  if (!loses_device(code))
+    return sterna_cuda_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): %s%.64s: %.48s: %.60s (%d)", shared.name, what, about, name, words, code);
+  shared.lost = true;
+  return sterna_cuda_fail(error, STERNA_KERNEL_FAILED,
+                          "CUDA (%.40s): %.24s%.40s: %.40s: %.40s (%d): the device is lost to this process's models: close them, and load again",
+                          shared.name, what, about, name, words, code);
+}
+
+/* ---- Finding the device ---- */
+
+static sterna_status open_library(sterna_error *error) {
+#if defined(_WIN32)
+  static const char *const names[] = {"nvcuda.dll"};
+#else
+  static const char *const names[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+#endif
+  if (shared.opened) return STERNA_OK;
+  void *library = NULL;
+  for (size_t i = 0; i < sizeof names / sizeof *names && library == NULL; i++) library = system_open(names[i]);
+  if (library == NULL)
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+                            "CUDA: %s cannot be opened: install NVIDIA's driver, or compile with --target opencl or host", names[0]);
+#define CUDA_LOOK_UP(member, symbol, parameters) \
+  shared.cu.member = (cuda_result(CUDA_CALL *) parameters)system_symbol(library, symbol);
+  CUDA_FUNCTIONS(CUDA_LOOK_UP)
+  CUDA_GRAPH_FUNCTIONS(CUDA_LOOK_UP)
+#undef CUDA_LOOK_UP
+#define CUDA_CHECK(member, symbol, parameters) \
+  if (shared.cu.member == NULL)                \
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: the driver has no " symbol ": update it, or compile with --target host");
+  CUDA_FUNCTIONS(CUDA_CHECK)
+#undef CUDA_CHECK
+  shared.has_graphs = true;
+#define CUDA_CHECK(member, symbol, parameters) shared.has_graphs = shared.has_graphs && shared.cu.member != NULL;
+  CUDA_GRAPH_FUNCTIONS(CUDA_CHECK)
+#undef CUDA_CHECK
+  shared.opened = true;
+  return STERNA_OK;
+}
+
+static int attribute(int which) {
+  int value = 0;
+  return shared.cu.DeviceGetAttribute(&value, which, shared.device) == CUDA_SUCCESS ? value : 0;
+}
+
+/* The device that is named, or the first one; sets its name. */
+static sterna_status find_device(sterna_error *error) {
+  const char *wanted = getenv("STERNA_CUDA_DEVICE");
+  int n = 0;
+  cuda_result code = shared.cu.Init(0);
+  shared.name[0] = 0;
+  if (code == CUDA_SUCCESS) code = shared.cu.DeviceGetCount(&n);
+  if (code == CUDA_SUCCESS && n == 0) code = CUDA_NO_DEVICE;
+  if (code != CUDA_SUCCESS) {
+    sterna_error said = {0};
+    (void)sterna_cuda_said(&said, code, "cuInit", "");
+    shared.lost = false;
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.180s: compile with --target opencl or host", said.message);
+  }
+  if (wanted != NULL && wanted[0] == 0) wanted = NULL;
+  for (int d = 0; d < n; d++) {
+    char number[16];
+    (void)snprintf(number, sizeof number, "%d", d);
+    if (shared.cu.DeviceGet(&shared.device, d) != CUDA_SUCCESS ||
+        shared.cu.DeviceGetName(shared.name, TEXT_BYTES - 1, shared.device) != CUDA_SUCCESS)
+      continue;
+    if (wanted == NULL || strcmp(wanted, number) == 0 || (strlen(wanted) > 2 && strstr(shared.name, wanted) != NULL)) return STERNA_OK;
+  }
+  return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\", as STERNA_CUDA_DEVICE says", n,
+                          wanted != NULL ? wanted : "");
+}
+
+sterna_status sterna_cuda_acquire(sterna_error *error) {
+  sterna_status status = STERNA_OK;
+  system_acquire(&lock);
+  if (shared.users > 0 && shared.lost)
+    status = sterna_cuda_fail(error, STERNA_KERNEL_FAILED,
+                              "CUDA (%.60s): the device was lost, and models that had it are still loaded: close them first", shared.name);
+  if (shared.users == 0) {
+    shared.lost = false;
+    status = open_library(error);
+    if (status == STERNA_OK) status = find_device(error);
+    if (status == STERNA_OK) {
+      shared.capability = attribute(CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 + attribute(CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+      if (shared.cu.DriverGetVersion(&shared.version) != CUDA_SUCCESS) shared.version = 0;
+      cuda_result code = shared.cu.DevicePrimaryCtxRetain(&shared.context, shared.device);
+      if (code != CUDA_SUCCESS) status = sterna_cuda_said(error, code, "cuDevicePrimaryCtxRetain", "");
+    }
+  }
+  if (status == STERNA_OK) shared.users++;
+  system_release(&lock);
+  return status;
+}
+
+void sterna_cuda_release(void) {
+  system_acquire(&lock);
+  if (--shared.users == 0) (void)shared.cu.DevicePrimaryCtxRelease(shared.device);
+  system_release(&lock);
+}
+
+/* ---- What a module needs ---- */
+
+/* The targets, by the compute capability and the driver that their kernels need, the most capable first. */
+static const struct {
+  int capability, version;
+  const char *target;
+} targets[] = {{90, 11080, "cuda-sm90"}, {80, 11000, "cuda-sm80"}, {75, 10000, "cuda"}};
+
+/* What to compile with for this device and driver. */
+static const char *advised(void) {
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    if (shared.capability >= targets[i].capability && shared.version >= targets[i].version) return targets[i].target;
+  return "opencl or host";
+}
+
+static sterna_status check_need(const char *need, size_t length, sterna_error *error) {
+  char word[32], more;
+  int first, second;
+  (void)snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : 0, need);
+  if (strcmp(word, "float64") == 0) return STERNA_OK;
+  if (sscanf(word, "sm_%d%c", &first, &more) == 1) {
+    if (shared.capability >= first) return STERNA_OK;
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+                            "CUDA: kernels are for compute capability %d.%d, and %.60s has %d.%d: compile with --target %s", first / 10,
+                            first % 10, shared.name, shared.capability / 10, shared.capability % 10, advised());
+  }
+  if (sscanf(word, "cuda_%d.%d%c", &first, &second, &more) == 2) {
+    if (shared.version >= first * 1000 + second * 10) return STERNA_OK;
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+                            "CUDA: the driver of %.60s is of CUDA %d.%d, and kernels need %d.%d: update it, or compile with --target %s",
+                            shared.name, shared.version / 1000, shared.version % 1000 / 10, first, second, advised());
+  }
+  return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: the bundle needs \"%.*s\", which this runtime does not know",
+                          length < 64 ? (int)length : 64, need);
+}
+
+sterna_status sterna_cuda_check(const sterna_device_module *module, sterna_error *error) {
+  uint64_t bytes = 0, threads = 0;
+  for (uint32_t i = 0; i < module->n_kernels; i++) {
+    const sterna_device_kernel *k = &module->kernels[i];
+    uint64_t group = (uint64_t)k->threads[0] * k->threads[1] * k->threads[2];
+    if (k->shared_bytes > bytes) bytes = k->shared_bytes;
+    if (group > threads) threads = group;
+  }
+  for (const char *need = module->needs; *need != 0; need += strspn(need, " ")) {
+    size_t length = strcspn(need, " ");
+    sterna_status status = check_need(need, length, error);
+    if (status != STERNA_OK) return status;
+    need += length;
+  }
+  const struct {
+    int what;
+    uint64_t needed;
+    const char *name;
+  } limits[] = {{CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, bytes, "bytes of shared memory"},
+                {CUDA_ATTRIBUTE_MAX_THREADS_PER_BLOCK, threads, "threads of a block"}};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    int has = attribute(limits[i].what);
+    if ((uint64_t)(has > 0 ? has : 0) < limits[i].needed)
+      return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+                              "CUDA: kernels need %llu %s, and %.60s has %d: compile with --target cuda, or a description with less",
+                              (unsigned long long)limits[i].needed, limits[i].name, shared.name, has);
+  }
+  return STERNA_OK;
+}
+
+/* ---- Compiling ---- */
+
+sterna_status sterna_cuda_load(const sterna_device_module *module, cuda_object *out, sterna_error *error) {
+  char log[LOG_BYTES] = "";
+  int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+  char *text = malloc(module->bytes + 1); /* the driver looks for a zero at its end */
+  if (text == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for %llu bytes of kernels", (unsigned long long)module->bytes);
+  memcpy(text, module->text, module->bytes);
+  text[module->bytes] = 0;
+  cuda_result code = shared.cu.ModuleLoadDataEx(out, text, 2, options, values);
+  free(text);
+  if (code == CUDA_SUCCESS) return STERNA_OK;
+  if (code == CUDA_OUT_OF_MEMORY || loses_device(code)) return sterna_cuda_said(error, code, "cuModuleLoadDataEx of ", module->name);
+  sterna_error said = {0};
+  (void)sterna_cuda_said(&said, code, "cuModuleLoadDataEx of ", module->name);
+  if (code == CUDA_UNSUPPORTED_PTX_VERSION || code == CUDA_NO_BINARY_FOR_GPU || code == CUDA_JIT_COMPILER_NOT_FOUND)
+    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.170s: update the driver, or compile with --target %s", said.message, advised());
+  return sterna_cuda_fail(error, STERNA_BAD_LIBRARY, "%.110s: %.130s", said.message, log);
+}
+
+sterna_status sterna_cuda_describe(char *text, size_t bytes, sterna_error *error) {
+  sterna_status status = sterna_cuda_acquire(error);
+  if (status != STERNA_OK) return status;
+  (void)snprintf(text, bytes, "%s (compute capability %d.%d, driver of CUDA %d.%d)", shared.name, shared.capability / 10,
+                 shared.capability % 10, shared.version / 1000, shared.version % 1000 / 10);
+  sterna_cuda_release();
+  return STERNA_OK;
+}
