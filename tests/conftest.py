@@ -29,6 +29,7 @@ FAMILIES = {
     "cortex-m": "other Cortex-M (qemu-system-arm)",
     "c99": "C99 (gcc)",
     "opencl": "OpenCL C (PoCL)",
+    "cuda": "PTX (translated, a test driver)",
     "windows": "Windows (wine64)",
     "java": "Java (JVM, Android libraries, arm64 JVM)",
     "apple": "iOS, macOS (code of Mach-O objects, under qemu-aarch64)",

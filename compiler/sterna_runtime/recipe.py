@@ -19,7 +19,7 @@ SOURCES = (
 )
 """The files of runtime_c/src, without the extension."""
 
-DEVICES = {"opencl": ("nodes", "opencl", "system")}
+DEVICES = {"opencl": ("nodes", "opencl", "system"), "cuda": ("nodes", "cuda", "cuda_driver", "system")}
 """Libraries beside the runtime that drive devices: by their kind, the files of runtime_c/devices."""
 
 SHARED_WITH_DEVICES = ("cpu", "dims", "hash", "heap", "json", "library", "manifest", "status", "values")

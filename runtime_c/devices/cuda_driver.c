@@ -237,7 +237,9 @@ sterna_status sterna_cuda_load(const sterna_device_module *module, cuda_object *
   (void)sterna_cuda_said(&said, code, "cuModuleLoadDataEx of ", module->name);
   if (code == CUDA_UNSUPPORTED_PTX_VERSION || code == CUDA_NO_BINARY_FOR_GPU || code == CUDA_JIT_COMPILER_NOT_FOUND)
     return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.170s: update the driver, or compile with --target %s", said.message, advised());
-  return sterna_cuda_fail(error, STERNA_BAD_LIBRARY, "%.110s: %.130s", said.message, log);
+  const char *name = NULL;
+  if (shared.cu.GetErrorName(code, &name) != CUDA_SUCCESS || name == NULL) name = "error";
+  return sterna_cuda_fail(error, STERNA_BAD_LIBRARY, "CUDA (%.40s): %.32s: %.40s (%d): %.110s", shared.name, module->name, name, code, log);
 }
 
 sterna_status sterna_cuda_describe(char *text, size_t bytes, sterna_error *error) {

@@ -14,10 +14,9 @@ import numpy as np
 from sterna.bundle.graph_json import graph_json
 from sterna.codegen.generators import KernelSet, source
 from sterna.driver import Compiled
-from sterna.ir.memory import Memory
 from sterna.loops.program import Function, thread_counts
 from sterna.targets.description import load_target
-from sterna.targets.target import Target, Threads
+from sterna.targets.target import Target
 from support.device_memory import DeviceMemory, params_of
 from support.tools import need, run
 
@@ -26,13 +25,14 @@ HERE = Path(__file__).parent
 
 def cuda_target() -> Target:
     """Any device of CUDA; source only."""
-    target = replace(load_target("c99"), name="cuda", dialect="cuda", fma=True, barriers=False)
-    return replace(target, threads=Threads(), memories=(Memory("shared", "block", bytes=48 << 10, address_space=3),))
+    return replace(load_target("cuda"), device=None)
 
 
 def metal_target() -> Target:
     """Any device of Metal; source only."""
-    return replace(cuda_target(), name="metal", dialect="metal", pointer_bits=32, fma_float64=False)
+    return replace(
+        cuda_target(), name="metal", llvm_triple="", dialect="metal", pointer_bits=32, fma_float64=False
+    )
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@
 #include <string.h>
 #include <ucontext.h>
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #define __global__
@@ -35,8 +38,25 @@ static std::function<void()> cuda_kernel;
 static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
 static inline void __syncthreads() { cuda_now->state = WAITS; swapcontext(&cuda_now->context, &cuda_scheduler); }
 
+/* Runs a kernel whose threads never wait: they need no stacks of their own. */
+static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
+  std::mt19937 random(seed);
+  cuda_fiber alone;
+  std::vector<unsigned> order(block.x * block.y * block.z);
+  for (unsigned n = 0; n < order.size(); n++) order[n] = n;
+  cuda_now = &alone, gridDim = grid, blockDim = block;
+  for (blockIdx = {0, 0, 0}; blockIdx.x < grid.x; blockIdx.x++) {
+    if (seed) std::shuffle(order.begin(), order.end(), random);
+    for (unsigned n : order) {
+      alone.place = {n % block.x, n / block.x % block.y, n / block.x / block.y};
+      kernel();
+    }
+  }
+  return 0;
+}
+
 /* Runs a kernel; 1 if threads of a block wait at a barrier that others never reach. */
-static int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
+static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
   std::mt19937 random(seed);
   cuda_kernel = kernel, gridDim = grid, blockDim = block;
   for (blockIdx = {0, 0, 0}; blockIdx.x < grid.x; blockIdx.x++) {

@@ -13,6 +13,7 @@ _ROLES = {
     "params.ld": "address of the weights",
     "kernels.c": "source of the kernels",
     "kernels.cl": "kernels of the device, OpenCL C",
+    "kernels.ptx": "kernels of the device, PTX",
     "strings.json": "strings by number",
     "golden.json": "golden sets: names and sizes",
     "golden.bin": "golden sets: arrays",

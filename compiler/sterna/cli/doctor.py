@@ -22,7 +22,10 @@ from sterna_runtime.private import cache_state
 from sterna_runtime.recipe import DEVICES, this_machine
 
 #: Devices by kind: their name in prose, and how to get one.
-_DEVICES = {"opencl": ("OpenCL", "install the GPU's driver with its OpenCL, or pocl-opencl-icd")}
+_DEVICES = {
+    "opencl": ("OpenCL", "install the GPU's driver with its OpenCL, or pocl-opencl-icd"),
+    "cuda": ("CUDA", "install NVIDIA's driver"),
+}
 _NEEDED = ("ziglang", "llvmlite")
 
 

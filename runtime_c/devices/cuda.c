@@ -1,0 +1,463 @@
+/* Drives NVIDIA GPUs for the C runtime. Copies and launches are collected until somebody waits for a result. What was
+ * collected is then handed to the driver: one by one the first time, and from the second time on, if exactly the same comes
+ * again, as a graph, so that a run of a model without open sizes costs one launch. Copies go by way of pinned memory, whose
+ * places repeat as the copies do. */
+#if !defined(_WIN32)
+#define _POSIX_C_SOURCE 200809L
+#endif
+
+#include "sterna_cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "nodes.h"
+
+#define shared sterna_cuda_shared
+
+/* Threads of a block where each runs tasks of its own. */
+#define BLOCK 128u
+/* Copies of more bytes go straight from and to the caller's memory. */
+#define MOST_STAGED ((uint64_t)8 << 20)
+#define STAGED_AT_FIRST ((uint64_t)64 << 10)
+#define GRAPHS 8u
+
+typedef struct memory {
+  struct memory *next;
+  cuda_memory address;
+} memory;
+
+typedef struct kernel {
+  cuda_object function;
+  const char *name;
+  uint32_t threads[3]; /* all 0: a thread runs one task after another */
+  uint32_t most_threads;
+} kernel;
+
+/* Words of 64 bits that say what is to be done: for each step its kind, then what follows here. */
+enum { COPY_IN, COPY_OUT, LAUNCH };
+enum { COPY_WORDS = 3 };   /* address of the device, place in pinned memory, bytes */
+enum { LAUNCH_WORDS = 3 }; /* kernel, tasks, number of pointers; then these */
+
+typedef struct words {
+  uint64_t *data;
+  size_t used, room;
+} words;
+
+/* Steps that were handed over once, and, if they were again, their graph. */
+typedef struct recorded {
+  words steps;
+  cuda_object graph;
+} recorded;
+
+typedef struct device {
+  cuda_object stream, module, start, end;
+  bool timed; /* `start` and `end` are of the latest timed launch */
+  bool has_events;
+  uint32_t n_kernels, oldest;
+  kernel *kernels;
+  char *names;
+  memory *memories;
+  uint8_t *staging; /* pinned */
+  uint64_t staged, room;
+  words steps; /* not handed over yet */
+  recorded graphs[GRAPHS];
+  void **arguments; /* of a launch */
+} device;
+
+/* Calls of the driver are between these: programs may have a context of their own. */
+static sterna_status enter(sterna_error *error) {
+  if (shared.lost)
+    return sterna_cuda_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): the device was lost: close the models that have it, and load again",
+                            shared.name);
+  cuda_result code = shared.cu.CtxPushCurrent(shared.context);
+  return code == CUDA_SUCCESS ? STERNA_OK : sterna_cuda_said(error, code, "cuCtxPushCurrent", "");
+}
+
+static sterna_status leave(cuda_result code, const char *what, const char *about, sterna_error *error) {
+  cuda_object before;
+  sterna_status status = code == CUDA_SUCCESS ? STERNA_OK : sterna_cuda_said(error, code, what, about);
+  (void)shared.cu.CtxPopCurrent(&before);
+  return status;
+}
+
+/* ---- Steps ---- */
+
+/* Room for more words, or NULL. */
+static uint64_t *take(words *w, size_t n) {
+  if (w->used + n > w->room) {
+    size_t room = 2 * w->room + n + 256;
+    uint64_t *data = realloc(w->data, room * sizeof *data);
+    if (data == NULL) return NULL;
+    w->data = data;
+    w->room = room;
+  }
+  w->used += n;
+  return w->data + w->used - n;
+}
+
+static bool equal(const words *a, const words *b) {
+  return a->used == b->used && memcmp(a->data, b->data, a->used * sizeof *a->data) == 0;
+}
+
+/* A launch of at least as many threads as run tasks; where a thread runs several, exactly as many as may. */
+static cuda_result issue_launch(device *d, const uint64_t *step) {
+  const kernel *k = &d->kernels[step[0]];
+  uint32_t tasks = (uint32_t)step[1];
+  size_t n = (size_t)step[2];
+  for (size_t i = 0; i < n; i++) d->arguments[i] = (void *)(uintptr_t)&step[LAUNCH_WORDS + i];
+  d->arguments[n] = &tasks;
+  if (k->threads[0] > 0)
+    return shared.cu.LaunchKernel(k->function, tasks, 1, 1, k->threads[0], k->threads[1], k->threads[2], 0, d->stream, d->arguments, NULL);
+  uint32_t threads = tasks < k->most_threads ? tasks : k->most_threads;
+  uint32_t block = threads < BLOCK ? threads : BLOCK;
+  uint32_t grid = tasks <= k->most_threads ? (threads + block - 1) / block : threads / block;
+  return shared.cu.LaunchKernel(k->function, grid, 1, 1, block, 1, 1, 0, d->stream, d->arguments, NULL);
+}
+
+/* Puts steps into the stream; `about` is what failed. */
+static cuda_result issue(device *d, const words *steps, const char **what, const char **about) {
+  cuda_result code = CUDA_SUCCESS;
+  for (const uint64_t *at = steps->data, *end = at + steps->used; at < end && code == CUDA_SUCCESS;) {
+    uint64_t kind = *at++;
+    *about = "";
+    if (kind == LAUNCH) {
+      *what = "cuLaunchKernel of ";
+      *about = d->kernels[at[0]].name;
+      code = issue_launch(d, at);
+      at += LAUNCH_WORDS + at[2];
+      continue;
+    }
+    uint8_t *here = d->staging + at[1];
+    *what = kind == COPY_IN ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync";
+    code = kind == COPY_IN ? shared.cu.MemcpyHtoDAsync(at[0], here, (size_t)at[2], d->stream)
+                           : shared.cu.MemcpyDtoHAsync(here, at[0], (size_t)at[2], d->stream);
+    at += COPY_WORDS;
+  }
+  return code;
+}
+
+/* The steps as a graph; NULL if the driver makes none, as it is only a shorter way. */
+static cuda_object capture(device *d, const words *steps) {
+  const char *what, *about;
+  cuda_object graph = NULL, made = NULL;
+  if (!shared.has_graphs || shared.cu.StreamBeginCapture(d->stream, CUDA_STREAM_CAPTURE_THREAD_LOCAL) != CUDA_SUCCESS) return NULL;
+  cuda_result code = issue(d, steps, &what, &about);
+  cuda_result ended = shared.cu.StreamEndCapture(d->stream, &graph);
+  if (code == CUDA_SUCCESS && ended == CUDA_SUCCESS && shared.cu.GraphInstantiateWithFlags(&made, graph, 0) != CUDA_SUCCESS) made = NULL;
+  if (graph != NULL) (void)shared.cu.GraphDestroy(graph);
+  return made;
+}
+
+static void forget(recorded *r) {
+  if (r->graph != NULL) (void)shared.cu.GraphExecDestroy(r->graph);
+  r->graph = NULL;
+  r->steps.used = 0;
+}
+
+/* Hands over what was collected. */
+static cuda_result flush(device *d, const char **what, const char **about) {
+  cuda_result code = CUDA_SUCCESS;
+  if (d->steps.used == 0) return code;
+  recorded *known = NULL;
+  for (size_t i = 0; i < GRAPHS && known == NULL; i++)
+    if (equal(&d->graphs[i].steps, &d->steps)) known = &d->graphs[i];
+  if (known != NULL && known->graph == NULL && (known->graph = capture(d, &d->steps)) == NULL) shared.has_graphs = false;
+  if (known != NULL && known->graph != NULL) {
+    *what = "cuGraphLaunch";
+    code = shared.cu.GraphLaunch(known->graph, d->stream);
+  } else {
+    code = issue(d, &d->steps, what, about);
+  }
+  if (known == NULL && shared.has_graphs) {
+    recorded *oldest = &d->graphs[d->oldest];
+    d->oldest = (d->oldest + 1) % GRAPHS;
+    forget(oldest);
+    words kept = oldest->steps; /* its memory serves the next steps */
+    oldest->steps = d->steps;
+    d->steps = kept;
+  }
+  d->steps.used = 0;
+  return code;
+}
+
+/* Hands over what was collected, and waits until it is done. */
+static cuda_result finish(device *d, const char **what, const char **about) {
+  *what = *about = "";
+  cuda_result code = flush(d, what, about);
+  cuda_result waited = shared.cu.StreamSynchronize(d->stream);
+  d->staged = 0;
+  if (code != CUDA_SUCCESS || waited == CUDA_SUCCESS) return code;
+  *what = "cuStreamSynchronize";
+  *about = "";
+  return waited;
+}
+
+/* ---- Memory ---- */
+
+static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_error *error) {
+  device *d = handle;
+  memory *m = calloc(1, sizeof *m);
+  if (m == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) {
+    free(m);
+    return status;
+  }
+  const char *what = "cuMemAlloc";
+  cuda_result code = bytes > SIZE_MAX ? CUDA_OUT_OF_MEMORY : shared.cu.MemAlloc(&m->address, (size_t)bytes);
+  if (code == CUDA_OUT_OF_MEMORY) {
+    size_t unused = 0, all = 0;
+    (void)shared.cu.MemGetInfo(&unused, &all);
+    free(m);
+    (void)leave(CUDA_SUCCESS, "", "", NULL);
+    return sterna_cuda_fail(error, STERNA_RESOURCES,
+                            "CUDA (%.60s): a buffer of %llu bytes is needed, and %llu of %llu are free: take a smaller batch or model, or compile "
+                            "with --target host",
+                            shared.name, (unsigned long long)bytes, (unsigned long long)unused, (unsigned long long)all);
+  }
+  if (code != CUDA_SUCCESS) {
+    free(m);
+    return leave(code, what, "", error);
+  }
+  m->next = d->memories;
+  d->memories = m;
+  *out = m;
+  what = "cuMemsetD8Async";
+  code = shared.cu.MemsetD8Async(m->address, 0, (size_t)bytes, d->stream);
+  return leave(code, what, "", error);
+}
+
+static cuda_memory address_of(const void *handle, uint64_t first) { return ((const memory *)handle)->address + first; }
+
+/* Pinned memory for a copy, from the byte `at` on; what is there is handed over first if there is no room left. */
+static cuda_result stage(device *d, uint64_t bytes, uint64_t *at, const char **what, const char **about) {
+  cuda_result code = CUDA_SUCCESS;
+  uint64_t needed = d->staged + bytes, room = d->room > 0 ? d->room : STAGED_AT_FIRST;
+  if (needed > d->room) {
+    code = finish(d, what, about);
+    if (code != CUDA_SUCCESS) return code;
+    for (size_t i = 0; i < GRAPHS; i++) forget(&d->graphs[i]); /* they have the old places */
+    while (room < needed) room *= 2;
+    void *pinned = NULL;
+    *what = "cuMemAllocHost";
+    code = shared.cu.MemAllocHost(&pinned, (size_t)room);
+    if (code != CUDA_SUCCESS) return code;
+    if (d->staging != NULL) (void)shared.cu.MemFreeHost(d->staging);
+    d->staging = pinned;
+    d->room = room;
+  }
+  *at = d->staged;
+  d->staged += (bytes + 63) / 64 * 64;
+  if (d->staged > d->room) d->staged = d->room;
+  return code;
+}
+
+/* Notes a copy that is staged. */
+static bool note_copy(device *d, uint64_t kind, cuda_memory there, uint64_t at, uint64_t bytes) {
+  uint64_t *step = take(&d->steps, 1 + COPY_WORDS);
+  if (step == NULL) return false;
+  step[0] = kind;
+  step[1] = there;
+  step[2] = at;
+  step[3] = bytes;
+  return true;
+}
+
+static sterna_status copy_in(void *handle, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
+  device *d = handle;
+  const char *what = "", *about = "";
+  uint64_t at = 0;
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) return status;
+  cuda_memory there = address_of(to->memory, to->first);
+  cuda_result code;
+  if (bytes > MOST_STAGED) {
+    code = finish(d, &what, &about);
+    if (code == CUDA_SUCCESS) {
+      what = "cuMemcpyHtoDAsync";
+      code = shared.cu.MemcpyHtoDAsync(there, from, (size_t)bytes, d->stream);
+    }
+    if (code == CUDA_SUCCESS) code = finish(d, &what, &about);
+  } else {
+    code = stage(d, bytes, &at, &what, &about);
+    if (code == CUDA_SUCCESS) {
+      memcpy(d->staging + at, from, (size_t)bytes);
+      if (!note_copy(d, COPY_IN, there, at, bytes)) status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a copy");
+    }
+  }
+  sterna_status left = leave(code, what, about, error);
+  return status != STERNA_OK ? status : left;
+}
+
+static sterna_status copy_out(void *handle, void *to, const sterna_device_span *from, uint64_t bytes, sterna_error *error) {
+  device *d = handle;
+  const char *what = "", *about = "";
+  uint64_t at = 0;
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) return status;
+  cuda_memory there = address_of(from->memory, from->first);
+  bool staged = bytes <= MOST_STAGED;
+  cuda_result code = staged ? stage(d, bytes, &at, &what, &about) : flush(d, &what, &about);
+  if (code == CUDA_SUCCESS && staged && !note_copy(d, COPY_OUT, there, at, bytes))
+    status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a copy");
+  if (code == CUDA_SUCCESS && !staged) {
+    what = "cuMemcpyDtoHAsync";
+    code = shared.cu.MemcpyDtoHAsync(to, there, (size_t)bytes, d->stream);
+  }
+  if (code == CUDA_SUCCESS) code = finish(d, &what, &about);
+  if (code == CUDA_SUCCESS && staged) memcpy(to, d->staging + at, (size_t)bytes);
+  sterna_status left = leave(code, what, about, error);
+  return status != STERNA_OK ? status : left;
+}
+
+/* ---- Launches ---- */
+
+/* One that is measured, behind all that was collected. */
+static cuda_result time_launch(device *d, const char **what, const char **about) {
+  words one = d->steps;
+  cuda_result code = CUDA_SUCCESS;
+  *what = "cuEventCreate";
+  if (!d->has_events) {
+    code = shared.cu.EventCreate(&d->start, 0);
+    if (code == CUDA_SUCCESS) code = shared.cu.EventCreate(&d->end, 0);
+    d->has_events = code == CUDA_SUCCESS;
+  }
+  if (code == CUDA_SUCCESS) code = shared.cu.EventRecord(d->start, d->stream);
+  if (code == CUDA_SUCCESS) code = issue(d, &one, what, about);
+  if (code == CUDA_SUCCESS) code = shared.cu.EventRecord(d->end, d->stream);
+  d->timed = code == CUDA_SUCCESS;
+  d->steps.used = 0;
+  return code;
+}
+
+static sterna_status launch_kernel(void *handle, const sterna_device_launch *launch, sterna_error *error) {
+  device *d = handle;
+  const char *what = "", *about = "";
+  cuda_result code = CUDA_SUCCESS;
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) return status;
+  if (launch->timed != 0) code = flush(d, &what, &about);
+  uint64_t *step = code == CUDA_SUCCESS ? take(&d->steps, (size_t)launch->n_spans + 4 + LAUNCH_WORDS) : NULL;
+  if (step != NULL) {
+    *step++ = LAUNCH;
+    *step++ = launch->kernel;
+    *step++ = launch->tasks;
+    *step++ = (uint64_t)launch->n_spans + 3;
+    for (uint32_t i = 0; i < launch->n_spans; i++) *step++ = address_of(launch->spans[i].memory, launch->spans[i].first);
+    *step++ = address_of(launch->sizes, 0);
+    *step++ = address_of(launch->scratch, 0);
+    *step = address_of(launch->status, 0);
+    if (launch->timed != 0) code = time_launch(d, &what, &about);
+  } else if (code == CUDA_SUCCESS) {
+    status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a launch");
+  }
+  sterna_status left = leave(code, what, about, error);
+  return status != STERNA_OK ? status : left;
+}
+
+static sterna_status wait_for_all(void *handle, uint64_t *nanoseconds, sterna_error *error) {
+  device *d = handle;
+  const char *what = "", *about = "";
+  float milliseconds = 0;
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) return status;
+  cuda_result code = finish(d, &what, &about);
+  if (code == CUDA_SUCCESS && nanoseconds != NULL && d->timed) {
+    what = "cuEventElapsedTime";
+    code = shared.cu.EventElapsedTime(&milliseconds, d->start, d->end);
+  }
+  if (nanoseconds != NULL) *nanoseconds = (uint64_t)((double)milliseconds * 1e6);
+  return leave(code, what, about, error);
+}
+
+/* ---- Opening ---- */
+
+static void close_device(void *handle) {
+  device *d = handle;
+  /* Of a device that is lost the driver refuses everything; what it can still free it does. */
+  bool entered = shared.cu.CtxPushCurrent(shared.context) == CUDA_SUCCESS;
+  cuda_object before;
+  if (d->stream != NULL) (void)shared.cu.StreamSynchronize(d->stream);
+  for (size_t i = 0; i < GRAPHS; i++) {
+    forget(&d->graphs[i]);
+    free(d->graphs[i].steps.data);
+  }
+  while (d->memories != NULL) {
+    memory *m = d->memories;
+    d->memories = m->next;
+    (void)shared.cu.MemFree(m->address);
+    free(m);
+  }
+  if (d->staging != NULL) (void)shared.cu.MemFreeHost(d->staging);
+  if (d->start != NULL) (void)shared.cu.EventDestroy(d->start);
+  if (d->end != NULL) (void)shared.cu.EventDestroy(d->end);
+  if (d->module != NULL) (void)shared.cu.ModuleUnload(d->module);
+  if (d->stream != NULL) (void)shared.cu.StreamDestroy(d->stream);
+  if (entered) (void)shared.cu.CtxPopCurrent(&before);
+  free(d->steps.data);
+  free(d->arguments);
+  free(d->kernels);
+  free(d->names);
+  free(d);
+  sterna_cuda_release();
+}
+
+static sterna_status make_kernels(const sterna_device_module *module, device *d, sterna_error *error) {
+  size_t bytes = 1;
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < module->n_kernels; i++) {
+    bytes += strlen(module->kernels[i].name) + 1;
+    if (module->kernels[i].n_spans > most) most = module->kernels[i].n_spans;
+  }
+  d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
+  d->names = malloc(bytes);
+  d->arguments = calloc((size_t)most + 4, sizeof *d->arguments);
+  if (d->kernels == NULL || d->names == NULL || d->arguments == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for kernels");
+  char *name = d->names;
+  for (uint32_t i = 0; i < module->n_kernels; i++) {
+    const sterna_device_kernel *from = &module->kernels[i];
+    kernel *k = &d->kernels[i];
+    size_t length = strlen(from->name) + 1;
+    memcpy(name, from->name, length);
+    k->name = name;
+    name += length;
+    memcpy(k->threads, from->threads, sizeof k->threads);
+    k->most_threads = from->most_threads;
+    cuda_result code = shared.cu.ModuleGetFunction(&k->function, d->module, k->name);
+    if (code != CUDA_SUCCESS) return sterna_cuda_said(error, code, "cuModuleGetFunction of ", k->name);
+  }
+  return STERNA_OK;
+}
+
+static sterna_status open_device(const sterna_device_module *module, void **out, sterna_error *error) {
+  sterna_status status = sterna_cuda_acquire(error);
+  if (status != STERNA_OK) return status;
+  device *d = calloc(1, sizeof *d);
+  if (d == NULL) {
+    sterna_cuda_release();
+    return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a device");
+  }
+  status = sterna_cuda_check(module, error);
+  if (status == STERNA_OK) status = enter(error);
+  if (status == STERNA_OK) {
+    cuda_result code = shared.cu.StreamCreate(&d->stream, CUDA_STREAM_NON_BLOCKING);
+    if (code != CUDA_SUCCESS) status = sterna_cuda_said(error, code, "cuStreamCreate", "");
+    if (status == STERNA_OK) status = sterna_cuda_load(module, &d->module, error);
+    if (status == STERNA_OK) status = make_kernels(module, d, error);
+    (void)leave(CUDA_SUCCESS, "", "", NULL);
+  }
+  if (status != STERNA_OK) {
+    close_device(d);
+    return status;
+  }
+  *out = d;
+  return STERNA_OK;
+}
+
+const sterna_device_api *sterna_cuda(void) {
+  static const sterna_device_api api = {sizeof(sterna_device_api), "cuda", open_device, close_device, allocate,
+                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes};
+  return &api;
+}

@@ -1,0 +1,85 @@
+/* The types, operations and checked accesses that ptx_on_cpu.py writes PTX in. */
+#ifndef PTX_ON_CPU_H
+#define PTX_ON_CPU_H
+#include "cuda_on_cpu.h"
+typedef _Float16 f16;
+typedef float f32;
+typedef double f64;
+typedef uint8_t u8, b8;
+typedef uint16_t u16, b16;
+typedef uint32_t u32, b32;
+typedef uint64_t u64, b64;
+typedef int8_t s8;
+typedef int16_t s16;
+typedef int32_t s32;
+typedef int64_t s64;
+typedef bool pred;
+typedef __int128 s128;
+typedef unsigned __int128 u128;
+
+extern "C" int (*ptx_valid)(uint64_t, uint64_t);
+int (*ptx_valid)(uint64_t, uint64_t);
+
+/* The bits of a register or literal as a value of a type, and back. */
+template <class T, class R> static inline T as(R bits) {
+  static_assert(sizeof(T) <= sizeof(R), "too narrow");
+  T value;
+  memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+template <class R, class T> static inline R bits_of(T value) { R bits = 0; memcpy(&bits, &value, sizeof(T)); return bits; }
+
+enum { ILLEGAL = 700, MISALIGNED = 716 };
+static inline void check(uint64_t address, uint64_t size, uint64_t least, bool global) {
+  if (address % least) throw (int)MISALIGNED;
+  if (global && ptx_valid && !ptx_valid(address, size)) throw (int)ILLEGAL;
+}
+template <class T> static inline T load(uint64_t address, uint64_t all, bool global, bool first) {
+  if (first) check(address, all, all, global);
+  T value;
+  memcpy(&value, (const void *)address, sizeof value);
+  return value;
+}
+template <class T> static inline void store(uint64_t address, T value, uint64_t all, bool global, bool first) {
+  if (first) check(address, all, all, global);
+  memcpy((void *)address, &value, sizeof value);
+}
+/* Of a float to an integer: saturated, and 0 for NaN. */
+template <class T, class F> static inline T to_integer(F x) {
+  if (x != x) return 0;
+  const double low = (double)std::numeric_limits<T>::min(), high = (double)std::numeric_limits<T>::max();
+  if ((double)x <= low) return std::numeric_limits<T>::min();
+  if ((double)x >= high) return std::numeric_limits<T>::max();
+  return (T)x;
+}
+template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
+template <class T> static inline T greatest(T a, T b) { return b > a ? b : a; }
+template <class T> static inline T float_least(T a, T b) { return a != a ? b : b != b ? a : a == b ? (std::signbit(a) ? a : b) : a < b ? a : b; }
+template <class T> static inline T float_greatest(T a, T b) { return a != a ? b : b != b ? a : a == b ? (std::signbit(a) ? b : a) : a > b ? a : b; }
+template <class T> static inline T nan_or(T a, T b, T value) { return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : value; }
+template <class T, class U> static inline T shift_left(T a, U n) { return n >= sizeof(T) * 8 ? 0 : (T)(a << n); }
+template <class T, class U> static inline T shift_right(T a, U n) { return n >= sizeof(T) * 8 ? (a < 0 ? (T)-1 : 0) : (T)(a >> n); }
+template <class T> static inline T field(T a, u32 at, u32 count) {
+  typedef typename std::make_unsigned<T>::type U;
+  const u32 bits = sizeof(T) * 8;
+  at &= 255, count &= 255;
+  if (count == 0) return 0;
+  U taken = at >= bits ? (a < 0 ? (U)-1 : 0) : (U)(a >> at);
+  if (count >= bits) return (T)taken;
+  U mask = (U)(((U)1 << count) - 1), value = taken & mask;
+  if (std::is_signed<T>::value) {
+    u32 sign = at + count - 1 < bits - 1 ? at + count - 1 : bits - 1;
+    if (((U)a >> sign) & 1) value |= (U)~mask;
+  }
+  return (T)value;
+}
+static inline u32 permuted(u32 a, u32 b, u32 selector) {
+  u64 all = (u64)b << 32 | a;
+  u32 result = 0;
+  for (u32 n = 0; n < 4; n++) {
+    u32 which = selector >> 4 * n & 15, byte = (u32)(all >> 8 * (which & 7)) & 255;
+    result |= (which & 8 ? (byte & 128 ? 255u : 0u) : byte) << 8 * n;
+  }
+  return result;
+}
+#endif

@@ -1,0 +1,279 @@
+"""PTX as C++ over the fibers of `cuda_on_cpu.h`, where there is no GPU: an independent reading of the PTX ISA's manual.
+
+    python ptx_on_cpu.py kernels.ptx > kernels.cpp
+
+Each instruction becomes one statement on registers as bits; addresses are those of the process. Loads and stores are
+checked: aligned, and, in the device's memory, within an allocation. An instruction that is not known is an error.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_BINARY = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^"}
+_ROUNDED = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+_SPECIAL = re.compile(r"%(n?tid|n?ctaid)\.([xyz])")
+_PLACES = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
+#: Words of an instruction that say nothing of its result here: caches, and what a branch or barrier is known to be.
+_HINTS = {"nc", "uni", "sync", "aligned", "lo", "relaxed", "weak", "to", "rn", "cta", "volatile"}
+
+_HEAD = '#include "ptx_on_cpu.h"\n'
+
+
+class Entry:
+    """One kernel: its text, translated."""
+
+    def __init__(self, name: str, parameters: str, directives: str, body: str):
+        self.name, self.body = name, body
+        self.parameters = {p.split()[-1]: n for n, p in enumerate(q.strip() for q in parameters.split(",")) if p}
+        self.threads = tuple(int(n) for n in re.findall(r"\d+", _after(directives, ".reqntid")))
+        self.waits = False
+        self.symbols: dict[str, str] = {}
+
+    def text(self) -> str:
+        lines: list[str] = []
+        for raw in _statements(self.body):
+            lines += [f"  {line}" for line in self.statement(raw)]
+        block = ", ".join(str(n) for n in self.threads) or "0, 0, 0"
+        run = "cuda_launch" if self.waits else "cuda_launch_alone"
+        return "\n".join(
+            [
+                f"static void kernel_{self.name}(void **arguments) {{",
+                "  (void)arguments;",
+                *lines,
+                "}",
+                f'extern "C" const unsigned ptx_block_{self.name}[3] = {{{block}}};',
+                f'extern "C" int ptx_launch_{self.name}(',
+                "    const unsigned *grid, const unsigned *block, unsigned seed, void **arguments) {",
+                "  int failed = 0;",
+                f"  int waits = {run}({{grid[0], grid[1], grid[2]}}, {{block[0], block[1], block[2]}}, seed, [&] {{",
+                f"    try {{ kernel_{self.name}(arguments); }} catch (int code) {{ failed = code; }}",
+                "  });",
+                "  return failed ? failed : waits ? 719 : 0;",
+                "}",
+            ]
+        )
+
+    def statement(self, raw: str) -> list[str]:
+        if raw in "{}":
+            return [raw]
+        if raw.startswith(".pragma"):
+            return []
+        if raw.endswith(":"):
+            return [f"{_label(raw[:-1])}:;"]
+        if match := re.fullmatch(r"\.reg \.(\w+)\s+%(\w+)<(\d+)>", raw):
+            return [f"{match[1]} {match[2]}[{match[3]}];"]
+        if match := re.fullmatch(r"\.(shared|local) \.align (\d+) \.b8 (\w+)\[(\d+)\]", raw):
+            self.symbols[match[3]] = f"(u64){match[3]}"
+            kind = "static " if match[1] == "shared" else ""
+            return [f"alignas({match[2]}) {kind}u8 {match[3]}[{match[4]}];"]
+        guard = ""
+        if match := re.match(r"@(!?)%(\w+?)(\d+)\s+", raw):
+            guard, raw = f"if ({match[1]}{match[2]}[{match[3]}]) ", raw[match.end() :]
+        operation, _, rest = raw.partition(" ")
+        return [guard + self.instruction(operation, _operands(rest))]
+
+    def instruction(self, operation: str, o: list[str]) -> str:
+        name, *words = operation.split(".")
+        kept = [w for w in words if w not in _HINTS]
+        if name == "ret":
+            return "return;"
+        if name == "bra":
+            return f"goto {_label(o[0])};"
+        if name in ("bar", "barrier"):
+            assert o == ["0"], f"barrier {o}"
+            self.waits = True
+            return "__syncthreads();"
+        if name in ("ld", "st"):
+            return self.access(name, kept, o)
+        if name == "cvt":
+            return self.convert(kept, o)
+        if name == "cvta":
+            return self.to(o[0], "u64", self.of("u64", o[1]))
+        if name == "setp":
+            return self.compare(kept, o)
+        t = kept[-1]
+        if name == "mov" and o[0].startswith("{"):
+            halves, part = _operands(o[0].strip("{}")), f"u{int(t[1:]) // 2}"
+            whole = self.of(f"u{t[1:]}", o[1])
+            shifted = (f"({part})({whole} >> {n * int(part[1:])})" for n in range(2))
+            return "{ " + " ".join(self.to(r, part, v) for r, v in zip(halves, shifted, strict=True)) + " }"
+        if name == "mov":
+            t = t if t[0] != "f" else f"b{t[1:]}"
+            return self.to(o[0], t, self.of(t, o[1]))
+        if name == "mul" and words[0] in ("wide", "hi"):
+            wide = t[0] + str(2 * int(t[1:]))
+            product = f"({wide}){self.of(t, o[1])} * ({wide}){self.of(t, o[2])}"
+            if words[0] == "wide":
+                return self.to(o[0], wide, f"({wide})({product})")
+            return self.to(o[0], t, f"({t})(({product}) >> {t[1:]})")
+        if name == "mad" and words[0] == "wide":
+            wide = t[0] + str(2 * int(t[1:]))
+            a, b, c = self.of(t, o[1]), self.of(t, o[2]), self.of(wide, o[3])
+            return self.to(o[0], wide, f"({wide})((u64)(({wide}){a} * ({wide}){b}) + (u64){c})")
+        return self.to(o[0], t, self.value(name, words, t, o))
+
+    def value(self, name: str, words: list[str], t: str, o: list[str]) -> str:
+        """The result of an operation, as a value of its type."""
+        if t == "pred":
+            a = self.of("pred", o[1])
+            return f"!{a}" if name == "not" else f"({a} {_BINARY[name]} {self.of('pred', o[2])})"
+        is_float = t[0] == "f"
+        if name in ("shl", "shr"):
+            side = {"shl": "left", "shr": "right"}[name]
+            kind = f"u{t[1:]}" if t[0] == "b" else t
+            return f"shift_{side}<{kind}>({self.of(kind, o[1])}, {self.of('u32', o[2])})"
+        if name == "bfe":
+            return f"field<{t}>({self.of(t, o[1])}, {self.of('u32', o[2])}, {self.of('u32', o[3])})"
+        if name == "prmt":
+            return f"permuted({self.of('u32', o[1])}, {self.of('u32', o[2])}, {self.of('u32', o[3])})"
+        if name == "selp":
+            return f"({self.of('pred', o[3])} ? {self.of(t, o[1])} : {self.of(t, o[2])})"
+        v = [self.of(t, x) for x in o[1:]]
+        if is_float:
+            assert not {"ftz", "approx", "sat", "rz", "rm", "rp"} & set(words), words
+            wide = "f32" if t == "f16" else t
+            v = [f"({wide}){x}" for x in v]
+            if name in ("add", "sub", "mul", "div", "rcp", "sqrt", "fma"):
+                assert t == "f16" or "rn" in words, f"{name} without its rounding could be contracted"
+            found = {
+                "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "rcp": "1 / {0}",
+                "sqrt": "std::sqrt({0})", "fma": "std::fma({0}, {1}, {2})", "neg": "-({0})", "abs": "std::fabs({0})",
+                "min": "float_least({0}, {1})", "max": "float_greatest({0}, {1})",
+                "copysign": "std::copysign({1}, {0})",
+            }[name]  # fmt: skip
+            text = found.format(*v, *[""] * 3)
+            if "NaN" in words:
+                text = f"nan_or({v[0]}, {v[1]}, {text})"
+            return f"({t})({text})"
+        unsigned = f"u{t[1:]}"
+        u = [self.of(unsigned, x) for x in o[1:]]
+        if name in _BINARY:
+            return f"({t})({u[0]} {_BINARY[name]} {u[1]})"
+        if name == "mul":
+            return f"({t})((u64){u[0]} * (u64){u[1]})"
+        if name == "mad":
+            return f"({t})((u64){u[0]} * (u64){u[1]} + (u64){u[2]})"
+        found = {
+            "min": "least<{t}>({0}, {1})", "max": "greatest<{t}>({0}, {1})", "div": "({0} / {1})", "rem": "({0} % {1})",
+            "not": "~{0}", "neg": "(0 - (u64){0})", "abs": "({0} < 0 ? 0 - (u64){0} : (u64){0})",
+            "popc": "__builtin_popcountll({0})", "clz": "({0} ? __builtin_clzll({0}) - (64 - {bits}) : {bits})",
+        }[name]  # fmt: skip
+        return f"({t}){found.format(*v, *[''] * 3, t=t, bits=t[1:])}"
+
+    def compare(self, words: list[str], o: list[str]) -> str:
+        relation, t = words[0], words[-1]
+        a, b = self.of(t if t[0] != "b" else f"u{t[1:]}", o[1]), self.of(t if t[0] != "b" else f"u{t[1:]}", o[2])
+        if t[0] == "f":
+            if relation in ("num", "nan"):
+                text = f"{'!' if relation == 'num' else ''}({a} != {a} || {b} != {b})"
+            elif relation.endswith("u"):
+                text = f"({a} != {a} || {b} != {b} || {a} {_COMPARE[relation[:-1]]} {b})"
+            else:
+                text = f"({a} == {a} && {b} == {b} && {a} {_COMPARE[relation]} {b})"
+        else:
+            text = f"({a} {_COMPARE[relation]} {b})"
+        return self.to(o[0], "pred", text)
+
+    def convert(self, words: list[str], o: list[str]) -> str:
+        to, of = words[-2:]
+        modes = set(words[:-2])
+        a = self.of(of, o[1])
+        rounding = next((f for mode, f in _ROUNDED.items() if mode in modes), "")
+        assert not modes - set(_ROUNDED), f"cvt {words}"
+        if of[0] == "f":
+            wide = "f32" if of == "f16" else of
+            a = f"std::{rounding}(({wide}){a})" if rounding else f"({wide}){a}"
+        value = f"to_integer<{to}>({a})" if of[0] == "f" and to[0] != "f" else f"({to}){a}"
+        return self.to(o[0], to, value)
+
+    def access(self, name: str, words: list[str], o: list[str]) -> str:
+        t = words[-1]
+        vector = next((int(w[1:]) for w in words if re.fullmatch(r"v[248]", w)), 1)
+        space = words[0] if words[0] in ("param", "global", "shared", "local") else ""
+        registers, place = (o[0], o[1]) if name == "ld" else (o[1], o[0])
+        names = _operands(registers.strip("{}")) if vector > 1 else [registers]
+        base, _, offset = place.strip("[]").partition("+")
+        if space == "param":
+            return self.to(names[0], t, f"*(const {t} *)arguments[{self.parameters[base]}]")
+        address = f"({self.of('u64', base)} + (s64){offset or 0})"
+        size, checked = int(t[1:]) // 8, str(space in ("global", "")).lower() if space else "false"
+        parts = []
+        assert len(names) == vector, names
+        for n, register in enumerate(names):
+            facts = f"{size * vector}, {checked}, {str(n == 0).lower()}"
+            at = f"{address} + {size * n}"
+            if name == "ld":
+                parts.append(self.to(register, t, f"load<{t}>({at}, {facts})"))
+            else:
+                parts.append(f"store<{t}>({at}, {self.of(t, register)}, {facts});")
+        return "{ " + " ".join(parts) + " }" if len(parts) > 1 else parts[0]
+
+    # -- operands
+    def to(self, register: str, t: str, value: str) -> str:
+        """Writes a value of a type to a register, extended as its sign says."""
+        match = re.fullmatch(r"%([A-Za-z]+)(\d+)", register)
+        assert match, register
+        r = f"{match[1]}[{match[2]}]"
+        if t == "pred":
+            return f"{r} = {value};"
+        if t[0] == "f":
+            return f"{r} = bits_of<decltype(+{r})>(({t})({value}));"
+        return f"{r} = (decltype(+{r}))({t})({value});"
+
+    def of(self, t: str, operand: str) -> str:
+        """An operand as a value of a type."""
+        if match := _SPECIAL.fullmatch(operand):
+            return f"(({t}){_PLACES[match[1]]}.{match[2]})"
+        if match := re.fullmatch(r"%([A-Za-z]+)(\d+)", operand):
+            r = f"{match[1]}[{match[2]}]"
+            return r if t == "pred" else f"as<{t}>({r})"
+        if match := re.fullmatch(r"0[fF]([0-9A-Fa-f]{8})", operand):
+            return f"as<{t}>((u32)0x{match[1]})"
+        if match := re.fullmatch(r"0[dD]([0-9A-Fa-f]{16})", operand):
+            return f"as<{t}>((u64)0x{match[1]})"
+        if match := re.fullmatch(r"(-?)(\d+|0x[0-9A-Fa-f]+)U?", operand):
+            number = int(match[2], 0) * (-1 if match[1] else 1)
+            return f"as<{t}>((u64){number % (1 << 64)}u)" if t != "pred" else str(number)
+        if operand in self.symbols:
+            return f"({t}){self.symbols[operand]}"
+        raise NotImplementedError(f"operand {operand}")
+
+
+def _after(text: str, word: str) -> str:
+    """What follows a directive on its line."""
+    return next((line.partition(word)[2] for line in text.splitlines() if word in line), "")
+
+
+def _label(name: str) -> str:
+    return name.replace("$", "L").strip()
+
+
+def _operands(text: str) -> list[str]:
+    return [part.strip() for part in re.findall(r"\s*\{[^}]*\}|\s*\[[^\]]*\]|[^,]+", text) if part.strip()]
+
+
+def _statements(body: str) -> list[str]:
+    """Declarations, instructions and labels, without comments."""
+    text = re.sub(r"//.*", "", body)
+    text = re.sub(r"^(\S+:)$", r"\1;", text, flags=re.M)
+    text = re.sub(r"(^|;)(\s*[{}])", r"\1\2;", text, flags=re.M)
+    # Registers that are not numbered.
+    text = re.sub(r"(\.reg \.\w+\s+)%?(SPL?|tmp);", r"\1%\2<1>;", text)
+    text = re.sub(r"(%SPL?|\btmp)\b(?!<)", lambda found: f"%{found[1].strip('%')}0", text)
+    return [" ".join(part.split()) for part in text.split(";") if part.strip()]
+
+
+def translate(ptx: str) -> str:
+    """The file of C++ for a file of PTX."""
+    entries = re.findall(r"\.visible \.entry (\w+)\(([^)]*)\)([^{]*)\{\n(.*?)\n\}", ptx, re.S)
+    if not entries:
+        raise NotImplementedError("no entry")
+    return "\n".join([_HEAD, *(Entry(*e).text() for e in entries)]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(translate(Path(sys.argv[1]).read_text(encoding="utf-8")))

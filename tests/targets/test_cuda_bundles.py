@@ -1,0 +1,363 @@
+"""Bundles for CUDA, through the runtime and a driver for tests: no GPU has run them. Their PTX is translated to C++ by
+a second reading of PTX's manual (`support/ptx_on_cpu.py`) and run over fibers: threads in random orders, accesses
+checked.
+
+STERNA_CUDA=all runs every part of the operators.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, parser
+
+import sterna
+from sterna.api import compile_model, compile_to
+from sterna.bundle.writer import write_bundle
+from sterna.cli import program
+from sterna.driver import Options, compile_graph
+from sterna.errors import SternaError
+from sterna.targets.description import load_target
+from sterna_runtime import devices, hash64, load
+from support.compiling import check
+from support.control_flow import CHOICE, TRIPS, model, numbers
+from support.cuda_driver import Driver
+from support.every_operator import agree, every_operator
+from support.open_networks import rows
+from support.trained import agree as agrees
+from support.trained import digits, sample
+
+pytestmark = pytest.mark.family("cuda")
+PARTS = 16
+SAMPLED = range(PARTS) if os.environ.get("STERNA_CUDA") == "all" else (6,)
+NETWORKS = ("digits", "mlperf_tiny_kws_int8", "mlperf_tiny_ad_f32", "silero_vad_16k_f32", "mnist_cntk_f32")
+
+
+@pytest.fixture(autouse=True)
+def fresh(cuda: Driver) -> Iterator[None]:
+    """A driver as it is at first; afterwards nothing is held, and no context is left current."""
+    cuda.reset()
+    yield
+    gc.collect()
+    cuda.reset()
+    assert (cuda.held, cuda.contexts) == (0, 0)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_to(tmp_path_factory.mktemp("digits") / "digits", digits().file, "cuda")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_models(name: str) -> None:
+    trained = sample(name)
+    with sterna.compile(trained.file, "cuda", shapes=trained.shapes()) as loaded:
+        for number, case in enumerate(trained.cases[:2]):
+            agrees(trained, number, list(loaded.run(case.inputs).values()))
+
+
+@pytest.mark.parametrize("part", SAMPLED)
+def test_every_operator(part: int, tmp_path: Path) -> None:
+    graph, inputs, expected = every_operator(part=part, parts=PARTS)
+    options = Options(load_target("cuda"), host=load_target("host"), generator="llvm")
+    with load(write_bundle(compile_graph(graph, "small", options), tmp_path / "bundle")) as loaded:
+        agree(loaded.run(inputs), expected)
+
+
+def test_open_sizes() -> None:
+    dims = {"batch": (1, 4), "length": (2, 40)}
+    with sterna.compile(rows(), "cuda", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
+        for batch, length in ((4, 40), (1, 2), (3, 17), (4, 40)):
+            given = {"x": numbers(batch, length)}
+            check(there.run(given), here.run(given), 1e-4)
+
+
+@pytest.mark.parametrize(("text", "name"), [(CHOICE, "hot"), (TRIPS, "trips")])
+def test_control_flow(text: str, name: str) -> None:
+    x, y = numbers(3, 4) if name == "hot" else numbers(4, 4), numbers(4, 4)
+    source = parser.parse_model(model(text))
+    with sterna.compile(source, "cuda") as there, sterna.compile(source) as here:
+        for value in (True, False) if name == "hot" else (0, 3):
+            given = {name: np.array(value), "x": x, **({"y": y} if name == "hot" else {"first": numbers(4, 4)})}
+            check(there.run(given), here.run(given), 1e-5)
+
+
+# ---------------------------------------------------------------- graphs, states, times
+def test_a_run_is_one_launch_from_the_third_on(bundle: Path, cuda: Driver) -> None:
+    """The first run is compared with the second, from which a graph is made."""
+    with load(bundle) as loaded:
+        for run in range(5):
+            case = run % len(digits().cases)
+            before = cuda.calls("cuLaunchKernel"), cuda.calls("cuGraphLaunch"), cuda.calls("cuStreamSynchronize")
+            agrees(digits(), case, list(loaded.run(digits().cases[case].inputs).values()))
+            if run > 2:
+                after = cuda.calls("cuLaunchKernel"), cuda.calls("cuGraphLaunch")
+                assert after == (before[0], before[1] + 1)
+        assert cuda.calls("cuGraphInstantiate") >= 1
+
+
+def test_graphs_of_two_signatures(cuda: Driver) -> None:
+    """Sizes change what is launched; each has its own graph, and neither is run for the other."""
+    dims = {"batch": (1, 4), "length": (2, 40)}
+    with sterna.compile(rows(), "cuda", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
+        for _ in range(4):
+            for batch, length in ((4, 40), (2, 7)):
+                given = {"x": numbers(batch, length)}
+                check(there.run(given), here.run(given), 1e-4)
+    assert cuda.calls("cuGraphLaunch") > 0
+
+
+def test_a_driver_that_makes_no_graph(bundle: Path, cuda: Driver) -> None:
+    with load(bundle) as loaded:
+        for run in range(4):
+            cuda.set("fail cuGraphInstantiate", 1)
+            agrees(digits(), 0, list(loaded.run(digits().cases[0].inputs).values()))
+            assert run < 3 or cuda.calls("cuGraphLaunch") == 0
+
+
+def test_states_are_kept_and_reset() -> None:
+    trained = sample("silero_vad_16k_f32")
+    with sterna.compile(trained.file, "cuda", shapes=trained.shapes()) as loaded:
+        once = [out.copy() for out in loaded.run(trained.cases[0].inputs).values()]
+        loaded.run(trained.cases[1].inputs)
+        loaded.reset_state()
+        again = list(loaded.run(trained.cases[0].inputs).values())
+    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_large_tensors_are_not_staged(cuda: Driver) -> None:
+    """9 MB in and out, and 12 MB of weights: more than pinned memory takes."""
+    shape = [3 << 10, 1 << 10]
+    weights = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape) % 251
+    fed, made = (helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", "y"))
+    constant = helper.make_tensor("w", TensorProto.FLOAT, shape, weights.tobytes(), raw=True)
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "net", [fed], [made], [constant])
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with sterna.compile(source, "cuda") as loaded:
+        for scale in (1, 2):
+            x = weights * scale
+            assert np.array_equal(loaded.run({"x": x})["y"], x + weights)
+
+
+def test_times_of_nodes(bundle: Path) -> None:
+    with load(bundle) as loaded:
+        loaded.run(digits().cases[0].inputs)
+        times = loaded.profile(2)
+        assert all(t.nanoseconds > 0 for t in times)
+        agrees(digits(), 1, list(loaded.run(digits().cases[1].inputs).values()))
+
+
+def test_several_models_at_once(bundle: Path) -> None:
+    case = digits().cases[1]
+    loaded = [load(bundle) for _ in range(3)]
+    try:
+        for each in (*loaded, loaded[0]):
+            agrees(digits(), 1, list(each.run(case.inputs).values()))
+        loaded.pop(1).close()
+        agrees(digits(), 1, list(loaded[-1].run(case.inputs).values()))
+    finally:
+        for each in loaded:
+            each.close()
+
+
+def test_places_on_both(tmp_path: Path) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, "cuda", device_for={"*conv*": "cpu"})
+    with load(made) as loaded:
+        for _ in range(3):
+            agrees(digits(), 0, list(loaded.run(digits().cases[0].inputs).values()))
+
+
+# ---------------------------------------------------------------- what goes wrong
+def refused(path: Path) -> SternaError:
+    with pytest.raises(SternaError) as caught:
+        load(path)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "value", "code", "says"),
+    [
+        ("cuda", "capability", 61, "E0507", "7.5, and Test GPU 0 has 6.1: compile with --target opencl"),
+        ("cuda-sm90", "capability", 86, "E0507", "has 8.6: compile with --target cuda-sm80"),
+        ("cuda-sm90", "version", 11040, "E0507", "is of CUDA 11.4, and kernels need 11.8"),
+        ("cuda", "version", 9020, "E0507", "is of CUDA 9.2, and kernels need 10.0"),
+        ("cuda", "devices", 0, "E0507", "CUDA_ERROR_NO_DEVICE"),
+        ("cuda", "fail cuInit", 803, "E0507", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+        ("cuda", "memory", 20000, "E0502", "bytes is needed, and "),
+        ("cuda", "fail cuModuleLoadDataEx", 222, "E0507", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+        ("cuda", "fail cuModuleLoadDataEx", 218, "E0508", "CUDA_ERROR_INVALID_PTX"),
+        ("cuda", "fail cuModuleLoadDataEx", 2, "E0502", "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("cuda", "fail cuDevicePrimaryCtxRetain", 2, "E0502", "--target host"),
+    ],
+)  # fmt: skip
+def test_devices_and_drivers_that_do_not_fit(
+    target: str, key: str, value: int, code: str, says: str, tmp_path: Path, cuda: Driver
+) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, target)
+    cuda.set("capability", 90)
+    cuda.set(key, value)
+    problem = refused(made)
+    assert problem.codes == (code,), problem
+    assert says in str(problem)
+    cuda.reset()
+    cuda.set("capability", 90)
+    with load(made) as loaded:
+        agrees(digits(), 0, list(loaded.run(digits().cases[0].inputs).values()))
+
+
+def test_a_device_by_its_name(bundle: Path, cuda: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda.set("devices", 3)
+    for wanted, found in (("2", "Test GPU 2"), ("GPU 1", "Test GPU 1"), ("", "Test GPU 0")):
+        monkeypatch.setenv("STERNA_CUDA_DEVICE", wanted)
+        assert devices.describe("cuda").startswith(found)
+    monkeypatch.setenv("STERNA_CUDA_DEVICE", "Voodoo")
+    problem = refused(bundle)
+    assert problem.codes == ("E0507",)
+    assert 'none of the 3 devices is "Voodoo"' in str(problem)
+
+
+def test_text_that_the_driver_refuses(tmp_path: Path) -> None:
+    made = compile_to(tmp_path / "bundle", digits().file, "cuda")
+    text = (made / "kernels.ptx").read_text().replace("fma.rn.f32", "fam.rn.f32").encode()
+    (made / "kernels.ptx").write_bytes(text)
+    edited(made, lambda g: g["files"].update({"kernels.ptx": {"bytes": len(text), "hash": hash64(text)}}))
+    problem = refused(made)
+    assert problem.codes == ("E0508",)
+    assert "kernels.ptx" in str(problem)
+    assert "fam" in str(problem)
+
+
+def edited(bundle: Path, change: Any) -> Path:
+    """The bundle with another graph.json, whose hash is right."""
+    first, _, rest = (bundle / "graph.json").read_text().partition("\n")
+    graph = json.loads(first + rest)
+    change(graph)
+    graph.pop("sterna"), graph.pop("hash")
+    text = json.dumps(graph, separators=(",", ":"))[1:]
+    (bundle / "graph.json").write_text(f'{{"sterna":5,"hash":"{hash64(text.encode())}",\n{text}')
+    return bundle
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (lambda g: g["devices"][0].update(needs=["wings"]), "E0507", 'needs "wings"'),
+        (lambda g: g["devices"][0].update(needs=["sm_7x"]), "E0507", 'needs "sm_7x"'),
+        (lambda g: g["kernels"][2].update(shared_bytes=1 << 40), "E0507", "bytes of shared memory"),
+        (lambda g: g["kernels"][2].update(threads=[1024, 2, 1]), "E0507", "threads of a block"),
+        (lambda g: g["kernels"][2].update(name="nothing"), "E0511", "cuModuleGetFunction of nothing"),
+        (lambda g: g["devices"][0].update(scratch_bytes=1 << 50), "E0502", "a buffer of"),
+    ],
+)  # fmt: skip
+def test_a_graph_that_the_device_does_not_take(tmp_path: Path, change: Any, code: str, says: str) -> None:
+    problem = refused(edited(compile_to(tmp_path / "bundle", digits().file, "cuda"), change))
+    assert problem.codes == (code,), problem
+    assert says in str(problem)
+
+
+def failure(bundle: Path, cuda: Driver, name: str, code: int) -> str:
+    """The code of the error where a call of the driver fails once while a model is loaded or run."""
+    cuda.set(f"fail {name}", code)
+    try:
+        loaded = load(bundle)
+    except SternaError as problem:
+        return problem.codes[0]
+    with loaded:
+        cuda.set(f"fail {name}", code)
+        try:
+            loaded.run(digits().cases[0].inputs)
+            loaded.profile(1)
+        except SternaError as problem:
+            if code == 700:
+                with pytest.raises(SternaError, match=r"E0511.*the device was lost"):
+                    loaded.run(digits().cases[0].inputs)
+            return problem.codes[0]
+    return "none"
+
+
+@pytest.mark.parametrize("code", [1, 2, 700])
+def test_every_call_may_fail(bundle: Path, cuda: Driver, code: int) -> None:
+    """Each call of the driver fails once, while a model is loaded and run: an error with the driver's words, nothing
+    held, and the next load works; of a lost context it works once everybody has let go of it."""
+    names = (
+        "cuCtxPushCurrent", "cuMemAlloc", "cuMemAllocHost", "cuMemsetD8Async", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",
+        "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel", "cuStreamCreate", "cuStreamSynchronize",
+        "cuEventCreate", "cuEventRecord", "cuEventElapsedTime",
+    )  # fmt: skip
+    for name in names:
+        cuda.reset()
+        assert failure(bundle, cuda, name, code) in ("E0502", "E0507", "E0508", "E0511"), name
+        gc.collect()  # of the traceback, which has the model
+        assert (cuda.held, cuda.contexts) == (0, 0), name
+        with load(bundle) as again:
+            agrees(digits(), 0, list(again.run(digits().cases[0].inputs).values()))
+
+
+def test_a_lost_device_is_survived(bundle: Path, cuda: Driver) -> None:
+    """A kernel that reads where nothing is loses the context of all models; they say so, and a new start works."""
+    first, second = load(bundle), load(bundle)
+    cuda.set("fail cuStreamSynchronize", 700)
+    with pytest.raises(SternaError, match=r"E0511.*CUDA_ERROR_ILLEGAL_ADDRESS.*close them, and load again"):
+        first.run(digits().cases[0].inputs)
+    for each in (first, second):
+        with pytest.raises(SternaError, match=r"E0511.*the device was lost"):
+            each.run(digits().cases[0].inputs)
+    first.close()
+    assert refused(bundle).codes == ("E0511",)
+    second.close()
+    gc.collect()
+    with load(bundle) as again:
+        agrees(digits(), 0, list(again.run(digits().cases[0].inputs).values()))
+
+
+def test_a_requirement_that_fails_is_reported() -> None:
+    fed = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]),
+        helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
+    ]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
+    graph = helper.make_graph(nodes, "net", fed, made)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.arange(4, dtype=np.float32)
+    with sterna.compile(source, "cuda") as loaded:
+        for _ in range(3):
+            y = loaded.run({"x": x, "shape": np.array([2, 2])})["y"]
+            np.testing.assert_allclose(y, np.tanh(x).reshape(2, 2), 1e-5)
+            with pytest.raises(SternaError, match="E0511"):
+                loaded.run({"x": x, "shape": np.array([4, 1])})
+
+
+# ---------------------------------------------------------------- what is written
+def test_the_text_is_the_same_every_time_and_needs_no_library() -> None:
+    texts = {compile_model(digits().file, "cuda").module for _ in range(2)}
+    (text,) = texts
+    assert ".version 6.3\n.target sm_75\n" in text
+    assert ".extern" not in text
+    assert ".approx" not in text
+    for target, version, name in (("cuda-sm80", "7.0", "sm_80"), ("cuda-sm90", "7.8", "sm_90")):
+        assert f".version {version}\n.target {name}\n" in compile_model(digits().file, target).module
+
+
+def test_commands(tmp_path: Path) -> None:
+    made = tmp_path / "digits"
+    runner = CliRunner()
+    for command, says in (
+        (["compile", digits().file, "-t", "cuda", "-o", made], "kernels of the device, PTX"),
+        (["inspect", made, "--nodes"], "cpu to cuda"),
+        (["run", made, "--random"], "scores"),
+        (["profile", made], "copy"),
+        (["verify", digits().file, "-t", "cuda"], "agrees"),
+        (["doctor"], "Test GPU 0"),
+    ):
+        done = runner.invoke(program, [str(part) for part in command])
+        assert done.exit_code == 0, done.output
+        assert says in done.output, done.output
