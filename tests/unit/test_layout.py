@@ -11,8 +11,8 @@ TESTS = ROOT / "tests"
 #: What starts compilers, servers, emulators or browsers, or compiles whole models.
 NO_UNITS = {
     "sterna", "sterna.api", "sterna.driver", "sterna.toolchain.compilers", "sterna.toolchain.link", "sterna.web",
-    "support.browser_models", "support.compiling", "support.cuda_driver", "support.javascript", "support.kernel_hosts", "support.machines",
-    "support.matrix", "support.opencl_host", "support.tile_emulation",
+    "support.browser_models", "support.compiling", "support.cuda_driver", "support.javascript",
+    "support.kernel_hosts", "support.machines", "support.matrix", "support.opencl_host", "support.tile_emulation",
 }  # fmt: skip
 
 
