@@ -15,7 +15,8 @@ MOST_BYTES = 64 << 20
 DEEPEST = 32
 _TOKEN = re.compile(
     r"""\s+|\#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[A-Za-z_][\w.\-/]*)"""
-    r"""|(?P<number>[-+]?(?:\d[\w.]*(?:[eE][-+]?\d+)?f?|\.\d+(?:[eE][-+]?\d+)?f?|inf|nan))|(?P<mark>[{}<>\[\]:,;])|(?P<other>.)""",
+    r"""|(?P<number>[-+]?(?:0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fF]?(?![\w.])|inf|nan))"""
+    r"""|(?P<mark>[{}<>\[\]:,;])|(?P<other>.)""",
     re.DOTALL,
 )
 

@@ -66,6 +66,14 @@ class _Result:
     quantization: None = None
 
 
+#: Operator -> the attribute that says its result's element type, and its default. Of all others it is that of `T`.
+_RESULTS = {
+    "ArgMax": ("output_type", "int64"), "ArgMin": ("output_type", "int64"), "Shape": ("out_type", "int32"),
+    "ShapeN": ("out_type", "int32"), "Size": ("out_type", "int32"), "TopKV2": ("index_type", "int32"),
+    "Unique": ("out_idx", "int32"), "UniqueV2": ("out_idx", "int32"), "Where": ("", "int64"),
+}  # fmt: skip
+
+
 class Translation(Emitter):
     """One node on its way.
 
@@ -123,17 +131,9 @@ class Translation(Emitter):
         return range(int(self.option("num_split", self.option("num", self.count))))
 
     def result(self, position: int = 0) -> _Result:
-        """A result's element type, where an attribute says it."""
-        default = "int64" if self.kind in ("Where", "ArgMax", "ArgMin") else "int32"
-        names: tuple[str, ...] = ("out_type", "output_type", "index_type", "out_idx", "T")
-        if self.kind in ("Unique", "UniqueV2", "TopKV2"):
-            names = ("out_idx", "index_type")
-        elif self.kind == "Where":
-            names = ()
-        for name in names:
-            if isinstance(self.node.attributes.get(name), Type):
-                return _Result(self.dtype(name), f"{self.name}_{position}")
-        return _Result(default, f"{self.name}_{position}")
+        """A result's element type: what an attribute says, or its default, which files leave out."""
+        attribute, default = _RESULTS.get(self.kind, ("T", "int32"))
+        return _Result(self.dtype(attribute, default), f"{self.name}_{position}")
 
     def is_quantized(self, position: int = 0) -> bool:
         """Whether an operand's integers stand for real numbers: never; types of their own do that here."""

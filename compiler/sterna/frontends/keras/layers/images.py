@@ -14,7 +14,7 @@ from sterna.ir.graph import Value
 _MODES: dict[str, tuple[str, dict[str, Any]]] = {
     "nearest": ("nearest", {"nearest_mode": "floor"}),
     "bilinear": ("linear", {}),
-    "bicubic": ("cubic", {"cubic_coeff_a": -0.5}),
+    "bicubic": ("cubic", {"cubic_coeff_a": -0.5, "exclude_outside": 1}),
 }
 
 
@@ -56,7 +56,7 @@ def _resizing(t: Translation) -> Value:
     if t.setting("crop_to_aspect_ratio", False) or t.setting("pad_to_aspect_ratio", False):
         high, wide = t.extent(x, 1), t.extent(x, 2)
         if t.setting("crop_to_aspect_ratio", False):
-            crop = min(int(wide * height / width), high) or high, min(int(high * width / height), wide) or wide
+            crop = max(min(int(wide * height / width), high), 1), max(min(int(high * width / height), wide), 1)
             x = _middle(t, x, crop)
         else:
             pad = max(int(wide * height / width), high), max(int(high * width / height), wide)

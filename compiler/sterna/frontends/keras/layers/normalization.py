@@ -89,7 +89,9 @@ def rms_normalization(t: Translation) -> Value:
     x, axes = t.x, _axes(t)
     square = t.reduced("reduce_mean", t.op("mul", x, x), axes, keep=True)
     y = t.op("div", x, t.op("sqrt", t.shifted(square, float(t.setting("epsilon", 1e-6)))))
-    return _scaled(t, y, axes, ["gamma"])
+    # Keras takes gamma, which has the sizes of `axis`, along the last dimensions, whatever `axis` is.
+    (gamma,) = t.variables("gamma")
+    return t.op("mul", y, t.weight(gamma, y))
 
 
 def unit_normalization(t: Translation) -> Value:

@@ -15,45 +15,15 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.keras.layers.activations import FUNCTIONS
+from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.stores import snake_case
 from sterna.frontends.keras.translation import Result, Translation, Translator, values_in
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 
-def _tensor(t: Translation, value: Any, like: Value | None) -> Value:
-    """An argument as a tensor; numbers are of the other operand's type, where that can hold them."""
-    if isinstance(value, Value):
-        return value
-    array = np.asarray(value)
-    if array.dtype == object or array.dtype.kind not in "fiub":
-        raise error("E0109", f"{t.kind} of {value!r}"[:200])
-    if like is not None and not (array.dtype.kind == "f" and not dtypes.is_float(like.dtype)):
-        return t.constant(array, like.dtype)
-    return t.constant(array, {"f": "float32", "i": "int32", "u": "int32", "b": "bool"}[array.dtype.kind])
-
-
-def _two(t: Translation, names: Sequence[str] = ("x1", "x2", "x", "y", "a", "b")) -> tuple[Value, Value]:
-    """Both operands, of one type."""
-    given = [*t.args, *(t.kwargs[name] for name in names if t.kwargs.get(name) is not None)]
-    if len(given) == 1 and isinstance(given[0], (list, tuple)):
-        given = list(given[0])
-    if len(given) < 2:
-        raise error("E0108", f"{t.kind} takes two operands")
-    first, second = given[:2]
-    like = next((v for v in (first, second) if isinstance(v, Value)), None)
-    one, other = _tensor(t, first, like), _tensor(t, second, like)
-    if one.dtype != other.dtype:
-        wide = str(
-            np.result_type(*(np.dtype("float32") if v.dtype == "bfloat16" else np.dtype(v.dtype) for v in (one, other)))
-        )
-        wide = "float32" if wide == "float64" and "float64" not in (one.dtype, other.dtype) else wide
-        one, other = t.cast(one, wide), t.cast(other, wide)
-    return one, other
-
-
 def _binary(operator: str) -> Translator:
-    return lambda t: t.op(operator, *_two(t))
+    return lambda t: t.op(operator, *two_operands(t))
 
 
 def _unary(operator: str, floats: bool = True) -> Translator:
@@ -64,40 +34,21 @@ def _unary(operator: str, floats: bool = True) -> Translator:
     return translate
 
 
-def _option(t: Translation, position: int, key: str, default: Any = None, *others: str) -> Any:
-    """An argument that is no tensor: of the call, else of the configuration."""
-    for name in (key, *others):
-        if t.kwargs.get(name) is not None:
-            return t.kwargs[name]
-    if position < len(t.args):
-        return t.args[position]
-    for name in (key, *others):
-        if t.layer.config.get(name) is not None:
-            return t.layer.config[name]
-    return default
-
-
-def _axes(t: Translation, x: Value, position: int = 1) -> tuple[int, ...]:
-    axis = _option(t, position, "axis", None)
-    given = range(x.type.rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    return axes_of(tuple(given), x.type.rank)
-
-
 def _keep(t: Translation, position: int = 2) -> bool:
-    return bool(_option(t, position, "keepdims", False, "keep_dims"))
+    return bool(option(t, position, "keepdims", False, "keep_dims"))
 
 
 def _reduce(operator: str, floats: bool = False) -> Translator:
     def translate(t: Translation) -> Value:
         x = t.x if not floats or dtypes.is_float(t.x.dtype) else t.cast(t.x, "float32")
-        return t.reduced(operator, x, _axes(t, x), _keep(t))
+        return t.reduced(operator, x, axes_in(t, x), _keep(t))
 
     return translate
 
 
 def _variance(root: bool) -> Translator:
     def translate(t: Translation) -> Value:
-        x, axes = t.x, _axes(t, t.x)
+        x, axes = t.x, axes_in(t, t.x)
         centered = t.op("sub", x, t.reduced("reduce_mean", x, axes, keep=True))
         y = t.reduced("reduce_mean", t.op("mul", centered, centered), axes, _keep(t))
         return t.op("sqrt", y) if root else y
@@ -106,18 +57,18 @@ def _variance(root: bool) -> Translator:
 
 
 def _norm(t: Translation) -> Value:
-    order = _option(t, 1, "ord", None)
+    order = option(t, 1, "ord", None)
     if order not in (None, 2, "fro", "euclidean"):
         raise t.unsupported(f"of the order {order}")
     x = t.x
-    return t.op("sqrt", t.reduced("reduce_sum", t.op("mul", x, x), _axes(t, x, 2), _keep(t, 3)))
+    return t.op("sqrt", t.reduced("reduce_sum", t.op("mul", x, x), axes_in(t, x, 2), _keep(t, 3)))
 
 
 def _arg(operator: str) -> Translator:
     def translate(t: Translation) -> Value:
-        axis = _option(t, 1, "axis", None)
+        axis = option(t, 1, "axis", None)
         x = t.x if axis is not None else _flat(t, t.x)
-        kept = bool(_option(t, 2, "keepdims", False))
+        kept = bool(option(t, 2, "keepdims", False))
         y = t.op(operator, x, axis=0 if axis is None else axis % x.type.rank, keep_dims=kept, last=False)
         return t.cast(y, "int32")
 
@@ -148,7 +99,7 @@ def _sizes(t: Translation, value: Any, what: str) -> list[Any]:
 
 def _reshape(t: Translation) -> Value:
     x = t.x
-    wanted = _sizes(t, _option(t, 1, "newshape", None, "shape", "new_shape"), "a shape")
+    wanted = _sizes(t, option(t, 1, "newshape", None, "shape", "new_shape"), "a shape")
     if t.layer.kind == "Reshape" and wanted and wanted[0] is None:
         wanted[0] = x.shape[0]
     missing = [n for n, size in enumerate(wanted) if size is None or (isinstance(size, int) and size == -1)]
@@ -177,7 +128,7 @@ def _reshape(t: Translation) -> Value:
 
 
 def _transpose(t: Translation) -> Value:
-    order = _option(t, 1, "axes", None, "perm")
+    order = option(t, 1, "axes", None, "perm")
     order = list(range(t.x.type.rank))[::-1] if order is None else list(order)
     if sorted(axes_of(order, t.x.type.rank)) != list(range(t.x.type.rank)):
         raise error("E0109", f"the axes {order} of {t.x.type}")
@@ -187,7 +138,7 @@ def _transpose(t: Translation) -> Value:
 def _concat(t: Translation) -> Value:
     values, axis = (
         values_in(t.args[0] if t.args else t.kwargs.get("xs", t.kwargs.get("values"))),
-        _option(t, 1, "axis", 0),
+        option(t, 1, "axis", 0),
     )
     return t.op("concat", *values, axis=int(axis) % values[0].type.rank) if len(values) > 1 else values[0]
 
@@ -195,7 +146,7 @@ def _concat(t: Translation) -> Value:
 def _stack(t: Translation) -> Value:
     values, axis = (
         values_in(t.args[0] if t.args else t.kwargs.get("x", t.kwargs.get("values"))),
-        int(_option(t, 1, "axis", 0)),
+        int(option(t, 1, "axis", 0)),
     )
     at = axis % (values[0].type.rank + 1)
     wide = [t.reshape(v, (*v.shape[:at], 1, *v.shape[at:])) for v in values]
@@ -204,8 +155,8 @@ def _stack(t: Translation) -> Value:
 
 def _split(t: Translation) -> Result:
     x = t.x
-    axis = int(_option(t, 2, "axis", 0)) % x.type.rank
-    given = _option(t, 1, "indices_or_sections", None, "num_or_size_splits")
+    axis = int(option(t, 2, "axis", 0)) % x.type.rank
+    given = option(t, 1, "indices_or_sections", None, "num_or_size_splits")
     size = t.extent(x, axis)
     if isinstance(given, int):
         if given < 1 or size % given:
@@ -220,7 +171,7 @@ def _split(t: Translation) -> Result:
 
 
 def _expand_dims(t: Translation) -> Value:
-    x, axis = t.x, _option(t, 1, "axis", 0)
+    x, axis = t.x, option(t, 1, "axis", 0)
     for each in sorted([axis] if isinstance(axis, int) else axis):
         at = each % (x.type.rank + 1)
         x = t.reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
@@ -228,7 +179,7 @@ def _expand_dims(t: Translation) -> Value:
 
 
 def _squeeze(t: Translation) -> Value:
-    x, axis = t.x, _option(t, 1, "axis", None)
+    x, axis = t.x, option(t, 1, "axis", None)
     if axis is None:
         axes = [n for n, size in enumerate(x.shape) if size.is_const and int(size) == 1]
     else:
@@ -238,7 +189,7 @@ def _squeeze(t: Translation) -> Value:
 
 def _get_item(t: Translation) -> Value:
     """x[key] of integers, slices, None and ...; a list of integers gathers."""
-    x, key = t.x, _option(t, 1, "key", None, "slice_spec")
+    x, key = t.x, option(t, 1, "key", None, "slice_spec")
     key = list(key) if isinstance(key, (list, tuple)) else [key]
     parts = [slice(*(p.get(k) for k in ("start", "stop", "step"))) if isinstance(p, dict) else p for p in key]
     taken = sum(1 for p in parts if p is not None and p is not ... and p != "...")
@@ -277,14 +228,14 @@ def _get_item(t: Translation) -> Value:
 
 
 def _cast(t: Translation) -> Value:
-    dtype = _option(t, 1, "dtype", "float32")
+    dtype = option(t, 1, "dtype", "float32")
     return t.cast(t.x, str(dtype).removeprefix("tf.").removesuffix("_ref"))
 
 
 def _clip(t: Translation) -> Value:
-    low, high = _option(t, 1, "x_min", None, "clip_value_min"), _option(t, 2, "x_max", None, "clip_value_max")
+    low, high = option(t, 1, "x_min", None, "clip_value_min"), option(t, 2, "x_max", None, "clip_value_max")
     x = t.x
-    return t.op("minimum", t.op("maximum", x, _tensor(t, low, x)), _tensor(t, high, x))
+    return t.op("minimum", t.op("maximum", x, tensor(t, low, x)), tensor(t, high, x))
 
 
 def _where(t: Translation) -> Value:
@@ -292,12 +243,12 @@ def _where(t: Translation) -> Value:
     if len(given) != 3 or not isinstance(given[0], Value):
         raise t.unsupported("without both alternatives")
     like = next((v for v in given[1:] if isinstance(v, Value)), None)
-    one, other = (_tensor(t, v, like) for v in given[1:])
+    one, other = (tensor(t, v, like) for v in given[1:])
     return t.op("where", t.cast(given[0], "bool"), one, other)
 
 
 def _matmul(t: Translation) -> Value:
-    first, second = _two(t)
+    first, second = two_operands(t)
     if t.kwargs.get("transpose_a"):
         first = t.transpose(first, (*range(first.type.rank - 2), first.type.rank - 1, first.type.rank - 2))
     if t.kwargs.get("transpose_b"):
@@ -306,31 +257,57 @@ def _matmul(t: Translation) -> Value:
 
 
 def _einsum(t: Translation) -> Value:
-    equation = _option(t, 0, "subscripts", None, "equation")
+    equation = option(t, 0, "subscripts", None, "equation")
     equation = t.layer.config.get("subscripts", equation)
     operands = [v for each in t.args for v in values_in(each)]
     return t.standard("Einsum", *operands, equation=str(equation))
 
 
 def _pad(t: Translation) -> Value:
-    widths = _option(t, 1, "pad_width", None, "paddings")
+    widths = option(t, 1, "pad_width", None, "paddings")
     rank = t.x.type.rank
     pairs = np.broadcast_to(np.asarray(widths, np.int64), (rank, 2)).tolist()
-    mode = str(_option(t, 2, "mode", "constant")).lower()
-    value = _option(t, 3, "constant_values", 0) or 0
+    mode = str(option(t, 2, "mode", "constant")).lower()
+    value = option(t, 3, "constant_values", 0) or 0
     before, after = [p[0] for p in pairs], [p[1] for p in pairs]
     if mode == "constant":
         return t.pad(t.x, before, after, value)
+    if mode == "symmetric":
+        return _mirrored(t, t.x, pairs)
     named = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}.get(mode)
     if named is None:
         raise t.unsupported(f"with the mode {mode}")
     return t.standard("Pad", t.x, t.constant([*before, *after], "int64"), mode=named)
 
 
+def _mirrored(t: Translation, x: Value, pairs: Sequence[Sequence[int]]) -> Value:
+    """Padded by its mirror image, edges included."""
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            places = np.pad(np.arange(t.extent(x, axis)), (before, after), mode="symmetric")
+            x = t.op("gather", x, t.constant(places, "int64"), axis=axis)
+    return x
+
+
+def _remainder(t: Translation) -> Value:
+    """With the sign of the divisor."""
+    a, b = two_operands(t)
+    return t.op("fmod" if dtypes.is_float(a.dtype) else "mod", a, b)
+
+
+def _log_sum(t: Translation) -> Value:
+    x = t.x if dtypes.is_float(t.x.dtype) else t.cast(t.x, "float32")
+    axes, keep = axes_in(t, x), bool(option(t, 2, "keepdims", False))
+    high = t.reduced("reduce_max", x, axes, keep=True)
+    total = t.reduced("reduce_sum", t.op("exp", t.op("sub", x, high)), axes, keep=True)
+    y = t.op("add", t.op("log", total), high)
+    return y if keep else t.reshape(y, [size for n, size in enumerate(y.shape) if n not in axes])
+
+
 def _take(t: Translation) -> Value:
-    x, ids = t.x, _option(t, 1, "indices", None)
-    axis = _option(t, 2, "axis", None)
-    values = _tensor(t, ids, None)
+    x, ids = t.x, option(t, 1, "indices", None)
+    axis = option(t, 2, "axis", None)
+    values = tensor(t, ids, None)
     wide = t.cast(values, "int64") if values.dtype not in ("int32", "int64") else values
     table = x if axis is not None else _flat(t, x)
     return t.op("gather", table, wide, axis=0 if axis is None else axis % x.type.rank)
@@ -341,7 +318,7 @@ def _shape(t: Translation) -> Value:
 
 
 def _repeat(t: Translation) -> Value:
-    axis, count = _option(t, 2, "axis", None), _option(t, 1, "repeats", 1)
+    axis, count = option(t, 2, "axis", None), option(t, 1, "repeats", 1)
     x = t.x if axis is not None else _flat(t, t.x)
     at = 0 if axis is None else int(axis) % x.type.rank
     wide = t.reshape(x, (*x.shape[: at + 1], 1, *x.shape[at + 1 :]))
@@ -350,41 +327,41 @@ def _repeat(t: Translation) -> Value:
 
 
 def _tile(t: Translation) -> Value:
-    repeats = _sizes(t, _option(t, 1, "repeats", None, "multiples"), "repeats")
+    repeats = _sizes(t, option(t, 1, "repeats", None, "multiples"), "repeats")
     x, missing = t.x, len(repeats) - t.x.type.rank
     x = t.reshape(x, (*(1,) * missing, *x.shape)) if missing > 0 else x
     return t.op("tile", x, repeats=tuple([1] * -min(missing, 0) + repeats))
 
 
 def _broadcast(t: Translation) -> Value:
-    x, sizes = t.x, _sizes(t, _option(t, 1, "shape", None), "a shape")
+    x, sizes = t.x, _sizes(t, option(t, 1, "shape", None), "a shape")
     x = t.reshape(x, (*(1,) * (len(sizes) - x.type.rank), *x.shape))
     return t.op("expand", x, shape=tuple(sizes))
 
 
 def _l2_normalized(t: Translation) -> Value:
     x = t.x
-    axes = _axes(t, x)
+    axes = axes_in(t, x)
     square = t.reduced("reduce_sum", t.op("mul", x, x), axes, keep=True)
-    floor = float(_option(t, 2, "epsilon", 1e-12))
+    floor = float(option(t, 2, "epsilon", 1e-12))
     return t.op("div", x, t.op("sqrt", t.op("maximum", square, t.scalar(floor, x.dtype))))
 
 
 def _top_k(t: Translation) -> Result:
-    count = int(_option(t, 1, "k", 1))
+    count = int(option(t, 1, "k", 1))
     values, places = t.standard_results("TopK", t.x, t.constant([count], "int64"), results=2, axis=-1)
     return [values, t.cast(places, "int32")]
 
 
 def _activation(name: str) -> Translator:
     def translate(t: Translation) -> Value:
-        axis = _option(t, 1, "axis", None)
+        axis = option(t, 1, "axis", None)
         if name in ("softmax", "log_softmax") and isinstance(axis, int):
             return t.op(name, t.x, axis=axis)
         if name == "gelu":
-            return t.op("gelu", t.x, approximate="tanh" if _option(t, 1, "approximate", False) else "none")
+            return t.op("gelu", t.x, approximate="tanh" if option(t, 1, "approximate", False) else "none")
         if name == "leaky_relu":
-            return t.op("leaky_relu", t.x, alpha=float(_option(t, 1, "negative_slope", 0.2, "alpha")))
+            return t.op("leaky_relu", t.x, alpha=float(option(t, 1, "negative_slope", 0.2, "alpha")))
         return FUNCTIONS[name](t, t.x)
 
     return translate
@@ -399,25 +376,25 @@ def _square(t: Translation) -> Value:
 
 
 def _one_hot(t: Translation) -> Value:
-    count = int(_option(t, 1, "num_classes", None, "depth"))
-    ids, axis = t.x, int(_option(t, 2, "axis", -1))
+    count = int(option(t, 1, "num_classes", None, "depth"))
+    ids, axis = t.x, int(option(t, 2, "axis", -1))
     if axis not in (-1, ids.type.rank):
         raise t.unsupported(f"along the axis {axis}")
     wide = t.reshape(ids, (*ids.shape, 1))
-    return t.cast(t.op("equal", wide, t.constant(np.arange(count), ids.dtype)), str(_option(t, 3, "dtype", "float32")))
+    return t.cast(t.op("equal", wide, t.constant(np.arange(count), ids.dtype)), str(option(t, 3, "dtype", "float32")))
 
 
 def _not_equal(t: Translation) -> Value:
-    return t.op("logical_not", t.op("equal", *_two(t)))
+    return t.op("logical_not", t.op("equal", *two_operands(t)))
 
 
 def _squared_difference(t: Translation) -> Value:
-    difference = t.op("sub", *_two(t))
+    difference = t.op("sub", *two_operands(t))
     return t.op("mul", difference, difference)
 
 
 def _flip(t: Translation) -> Value:
-    x, axes = t.x, _axes(t, t.x)
+    x, axes = t.x, axes_in(t, t.x)
     starts = tuple(t.extent(x, n) - 1 if n in axes else 0 for n in range(x.type.rank))
     steps = tuple(-1 if n in axes else 1 for n in range(x.type.rank))
     return t.op("slice", x, starts=starts, sizes=x.shape, steps=steps)
@@ -428,7 +405,7 @@ _BINARY = {
     "minimum": "minimum", "power": "pow", "greater": "greater", "greater_equal": "greater_equal", "less": "less",
     "less_equal": "less_equal", "equal": "equal", "logical_and": "logical_and", "logical_or": "logical_or",
     "logical_xor": "logical_xor",
-    "mod": "mod", "floormod": "mod", "truediv": "div", "sub": "sub", "mul": "mul", "pow": "pow",
+    "truediv": "div", "sub": "sub", "mul": "mul", "pow": "pow",
     "add_v2": "add", "realdiv": "div",
 }  # fmt: skip
 _UNARY = (
@@ -437,7 +414,7 @@ _UNARY = (
 )  # fmt: skip
 _OTHER: dict[str, Translator] = {
     **{name: _binary(operator) for name, operator in _BINARY.items()},
-    **{name: _unary(name) for name in _UNARY},
+    **{name: _unary(name) for name in _UNARY}, "mod": _remainder, "floormod": _remainder, "logsumexp": _log_sum,
     **{name: _activation(name) for name in FUNCTIONS if name not in ("linear", "threshold")},
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
     "arccosh": _unary("acosh"), "arctanh": _unary("atanh"),
@@ -448,7 +425,7 @@ _OTHER: dict[str, Translator] = {
     "log1p": lambda t: t.op("log", t.shifted(t.x, 1.0)), "log2": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(2)),
     "log10": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(10)), "not_equal": _not_equal,
     "squared_difference": _squared_difference,
-    "floor_divide": lambda t: t.op("floor", t.op("div", *_two(t))),
+    "floor_divide": lambda t: t.op("floor", t.op("div", *two_operands(t))),
     "sum": _reduce("reduce_sum"), "reduce_sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean", True),
     "reduce_mean": _reduce("reduce_mean", True), "max": _reduce("reduce_max"), "reduce_max": _reduce("reduce_max"),
     "amax": _reduce("reduce_max"), "amin": _reduce("reduce_min"), "min": _reduce("reduce_min"),
@@ -472,7 +449,8 @@ def operation(kind: str, module: str, config: dict[str, Any]) -> Callable[[Trans
     if kind in ("TFOpLambda", "SlicingOpLambda", "TensorFlowOpLayer"):
         function = str(config.get("function", ""))
         return _OTHER.get(snake_case(function.rsplit(".", maxsplit=1)[-1]))
-    if module.startswith("keras.") and ".ops" in module:
+    # HDF5 files do not say modules; there layers say whether they are trainable, and operations do not.
+    if (module.startswith("keras.") and ".ops" in module) or (not module and "trainable" not in config):
         return _OTHER.get(snake_case(kind)) or _OTHER.get(kind.lower())
     return None
 

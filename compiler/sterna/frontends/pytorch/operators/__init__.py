@@ -20,6 +20,7 @@ _MODULES = (
     "creation",
     "found",
     "gathering",
+    "linear_algebra",
     "matrices",
     "mathematics",
     "movement",

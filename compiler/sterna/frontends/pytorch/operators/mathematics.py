@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
 
@@ -76,11 +77,27 @@ def hypot(t: Translation) -> Value:
 
 
 def log_add_exp(t: Translation) -> Value:
+    return log_sum_of_two(t, *t.together(t.operand("self"), t.operand("other"), floats=True))
+
+
+def log_add_exp2(t: Translation) -> Value:
+    """log2(2^a + 2^b)."""
+    operands = t.together(t.operand("self"), t.operand("other"), floats=True)
+    a, b = (t.op("mul", x, _number(t, math.log(2), x)) for x in operands)
+    return t.op("mul", log_sum_of_two(t, a, b), _number(t, 1 / math.log(2), a))
+
+
+def scaled_by_power(t: Translation) -> Value:
+    """a 2^b (ldexp)."""
     a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
-    low, high = t.op("minimum", a, b), t.op("maximum", a, b)
-    same = t.op("equal", low, high)
-    gap = t.op("where", same, _number(t, 0, a), t.op("sub", low, high))
-    return t.op("add", high, log1p_of(t, t.op("exp", gap)))
+    return t.op("mul", a, t.op("pow", _number(t, 2, b), b))
+
+
+def angle(t: Translation) -> Value:
+    """Of real numbers: 0, or pi where they are negative."""
+    x = t.floating()
+    turned = t.op("where", t.op("less", x, _number(t, 0, x)), _number(t, math.pi, x), _number(t, 0, x))
+    return t.op("where", t.op("is_nan", x), x, turned)
 
 
 def xlogy(t: Translation) -> Value:
@@ -132,12 +149,13 @@ TRANSLATORS: dict[str, Translator] = {
             "log1p": log1p, "special_log1p": log1p, "expm1": expm1, "special_expm1": expm1,
             "log2": scaled_log(1 / math.log(2)), "log10": scaled_log(1 / math.log(10)), "exp2": exp2,
             "special_exp2": exp2, "erfc": erfc, "special_erfc": erfc, "atan2": atan2, "arctan2": atan2,
-            "hypot": hypot, "logaddexp": log_add_exp, "logit": logit, "special_logit": logit, "sinc": sinc,
+            "hypot": hypot, "logaddexp": log_add_exp, "logaddexp2": log_add_exp2, "angle": angle,
+            "logit": logit, "special_logit": logit, "sinc": sinc,
             "special_sinc": sinc, "deg2rad": scaled(math.pi / 180), "rad2deg": scaled(180 / math.pi),
             "heaviside": heaviside,
         }.items()
     },
     **{f"aten.{name}.{overload}": xlogy for name in ("xlogy", "special_xlogy")
        for overload in ("Tensor", "Scalar_Other", "Scalar_Self", "default", "other_scalar", "self_scalar")},
-    "aten.copysign.Tensor": copysign, "aten.copysign.Scalar": copysign,
+    "aten.ldexp.Tensor": scaled_by_power, "aten.copysign.Tensor": copysign, "aten.copysign.Scalar": copysign,
 }  # fmt: skip

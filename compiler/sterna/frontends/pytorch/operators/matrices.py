@@ -99,10 +99,6 @@ def cross(t: Translation) -> Value:
     return t.op("sub", t.op("mul", turned(a, order), turned(b, other)), t.op("mul", turned(a, other), turned(b, order)))
 
 
-def determinant(t: Translation) -> Value:
-    return standard(t, "Det", t.tensor("self" if "self" in t.arguments else "A"))
-
-
 def distances(t: Translation) -> Value:
     """The distance of every row of one tensor to every row of another (cdist)."""
     a, b = t.tensor("x1"), t.tensor("x2")
@@ -184,7 +180,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(bilinear, "bilinear.default"), **_named(cross, "linalg_cross.default", "cross.default"),
     **_named(tensordot, "tensordot.default"), **_named(trace, "trace.default"),
     **_named(chained, "linalg_multi_dot.default", "chain_matmul.default"),
-    **_named(determinant, "linalg_det.default", "det.default"),
     **_named(distances, "cdist.default", "_cdist_forward.default"),
     **_named(cosine_similarity, "cosine_similarity.default"),
     **_named(pairwise_distance, "pairwise_distance.default"), **_named(kron, "kron.default"),

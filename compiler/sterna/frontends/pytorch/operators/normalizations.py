@@ -50,6 +50,21 @@ def native_batch_norm(t: Translation) -> tuple[Value | None, ...]:
     return batch_norm(t), empty, empty, None, None
 
 
+def native_batch_norm_of_batch(t: Translation) -> tuple[Value, Value, Value]:
+    """With the mean and the reciprocal of the deviation of the batch, per channel."""
+    x = t.tensor("input")
+    axes = (0, *range(2, x.type.rank))
+    return batch_norm(t), *_mean_and_reciprocal(t, x, axes, keep=False)
+
+
+def _mean_and_reciprocal(t: Translation, x: Value, axes: tuple[int, ...], *, keep: bool) -> tuple[Value, Value]:
+    """The mean, and one over the square root of variance + eps."""
+    gap = t.op("sub", x, t.op("reduce_mean", x, axes=axes, keep_dims=True))
+    variance = t.op("reduce_mean", t.op("mul", gap, gap), axes=axes, keep_dims=keep)
+    root = t.op("sqrt", t.op("add", variance, t.scalar(t.number("eps", 1e-5), x.dtype)))
+    return t.op("reduce_mean", x, axes=axes, keep_dims=keep), t.op("reciprocal", root)
+
+
 def _layer(t: Translation) -> tuple[Value, int]:
     x = t.tensor("input")
     return x, x.type.rank - len(t.ints("normalized_shape"))
@@ -69,11 +84,7 @@ def native_layer_norm(t: Translation) -> tuple[Value, ...]:
     """With the mean and the reciprocal of the deviation."""
     x, axis = _layer(t)
     axes = tuple(range(axis, x.type.rank))
-    mean = t.op("reduce_mean", x, axes=axes, keep_dims=True)
-    gap = t.op("sub", x, mean)
-    variance = t.op("reduce_mean", t.op("mul", gap, gap), axes=axes, keep_dims=True)
-    root = t.op("sqrt", t.op("add", variance, t.scalar(t.number("eps", 1e-5), x.dtype)))
-    return layer_norm(t), mean, t.op("reciprocal", root)
+    return layer_norm(t), *_mean_and_reciprocal(t, x, axes, keep=True)
 
 
 def rms_norm(t: Translation) -> Value:
@@ -136,7 +147,7 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(batch_norm, "batch_norm"),
     **_named(native_batch_norm, "native_batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm",
              "_native_batch_norm_legit", "_batch_norm_no_update"),
-    "aten._native_batch_norm_legit.no_stats": native_batch_norm,
+    "aten._native_batch_norm_legit.no_stats": native_batch_norm_of_batch,
     **_named(layer_norm, "layer_norm"), **_named(native_layer_norm, "native_layer_norm"),
     **_named(weight_norm, "_weight_norm"), **_named(weight_norm_interface, "_weight_norm_interface"),
     **_named(rms_norm, "rms_norm"), **_named(group_norm, "group_norm"),

@@ -66,11 +66,21 @@ def avg_pool(t: Translation, x: Value, spatial: int) -> Value:
         return standard(t, "AveragePool", x, count_include_pad=counted, **settings)
     kernel = t.spatial("kernel_size", spatial, 1)
     pads = t.spatial("padding", spatial, 0)
-    if settings["ceil_mode"]:
-        raise t.unsupported("with ceil_mode and divisor_override")
-    wide = t.pad(x, (0, 0, *pads), (0, 0, *pads))
+    after = tuple(
+        pad + _overhang(t.extent(x, n + 2), kernel[n], settings["strides"][n], pad) if settings["ceil_mode"] else pad
+        for n, pad in enumerate(pads)
+    )
+    wide = t.pad(x, (0, 0, *pads), (0, 0, *after))
     y = standard(t, "AveragePool", wide, kernel_shape=kernel, strides=settings["strides"])
     return t.op("mul", y, t.scalar(math.prod(kernel) / t.integer("divisor_override"), y.dtype))
+
+
+def _overhang(size: int, kernel: int, stride: int, pad: int) -> int:
+    """How far the last window of `ceil_mode` reaches past the padding; it starts within the tensor or before it."""
+    last = -(-(size + 2 * pad - kernel) // stride)
+    if last * stride >= size + pad:
+        last -= 1
+    return max(0, last * stride + kernel - size - 2 * pad)
 
 
 def _even(size: int, count: int) -> tuple[int, int] | None:

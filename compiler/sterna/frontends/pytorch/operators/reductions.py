@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sterna.frontends.emitter import is_float
+from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.pytorch.operators.comparisons import as_bool
 from sterna.frontends.pytorch.promotion import float_type, kind
 from sterna.frontends.pytorch.translation import Translation, Translator
@@ -212,10 +213,7 @@ def _running(operator: str) -> Translator:
 
 def log_cumulative(t: Translation) -> Value:
     x = t.floating()
-    axis = t.dim()
-    high = t.op("reduce_max", x, axes=(axis,), keep_dims=True)
-    summed = t.op("cumulative_sum", t.op("exp", t.op("sub", x, high)), axis=axis)
-    return t.op("add", t.op("log", summed), high)
+    return x if not x.type.rank else running_log_sums(t, x, t.dim(), float("-inf"))
 
 
 def count_nonzero(t: Translation) -> Value:

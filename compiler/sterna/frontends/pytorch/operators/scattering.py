@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.operators.gathering import indices_of, layout_of
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in
+from sterna.frontends.pytorch.operators.pointwise import floor_quotient
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int
 
-_REDUCTIONS = {"": "none", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+_REDUCTIONS = {
+    "": "none", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
+    "mean": "add",
+}  # fmt: skip
 
 
 def scatter(t: Translation) -> Value:
@@ -25,17 +31,35 @@ def scatter(t: Translation) -> Value:
                 updates = t.cut(updates, n, 0, index.shape[n])
     else:
         updates = t.full(index.shape, t.arg("value", 0), x.dtype)
-    if not x.type.rank:
-        x1, i1, u1 = (t.reshape(v, (1,)) for v in (x, index, updates))
-        return t.reshape(t.op("scatter_elements", x1, i1, u1, axis=0, reduction=_REDUCTIONS[reduce]), ())
-    if "scatter_reduce" in t.kind and not t.flag("include_self", True):
-        neutral = {"sum": 0.0, "prod": 1.0}.get(reduce)
-        if neutral is None:
-            neutral = float("-inf") if reduce == "amax" else float("inf")
-            if not x.dtype.startswith(("float", "bfloat")):
-                raise t.unsupported("of integers without include_self")
-        x = t.op("scatter_elements", x, index, t.full(index.shape, neutral, x.dtype), axis=axis)
-    return t.op("scatter_elements", x, index, updates, axis=axis, reduction=_REDUCTIONS[reduce])
+    scalar = not x.type.rank
+    if scalar:
+        x, index, updates = (t.reshape(v, (1,)) for v in (x, index, updates))
+    own = t.flag("include_self", True)
+    y = x
+    if not own:
+        neutral = t.full(index.shape, _neutral(reduce, x.dtype), x.dtype)
+        y = t.op("scatter_elements", x, index, neutral, axis=axis)
+    y = t.op("scatter_elements", y, index, updates, axis=axis, reduction=_REDUCTIONS[reduce])
+    if reduce == "mean":
+        counts = t.full(x.shape, int(own), x.dtype)
+        ones = t.full(index.shape, 1, x.dtype)
+        counts = t.op("scatter_elements", counts, index, ones, axis=axis, reduction="add")
+        y = _quotient(t, y, counts if own else t.op("maximum", counts, t.scalar(1, x.dtype)))
+    return t.reshape(y, ()) if scalar else y
+
+
+def _neutral(reduce: str, dtype: str) -> float | int:
+    """What a reduction leaves as it is: elements without `include_self` begin with it."""
+    if reduce in {"amax", "amin"}:
+        if dtype.startswith(("float", "bfloat")):
+            return float("-inf") if reduce == "amax" else float("inf")
+        return dtypes.limits(dtype)[0 if reduce == "amax" else 1]
+    return 1 if reduce == "prod" else 0
+
+
+def _quotient(t: Translation, y: Value, counts: Value) -> Value:
+    """Sums by counts; those of integers are rounded down."""
+    return t.op("div", y, counts) if is_float(y) else floor_quotient(t, y, counts)
 
 
 def index_put(t: Translation) -> Value:

@@ -12,6 +12,7 @@ from sterna.frontends.tensorflow.operators import (
     convolution,
     images,
     lists,
+    matrices,
     pictures,
     recurrent,
     selection,
@@ -20,7 +21,7 @@ from sterna.frontends.tensorflow.operators import (
 )
 from sterna.frontends.tensorflow.translation import Translator
 
-_MODULES = (arithmetic, convolution, images, lists, pictures, recurrent, selection, shapes, spectra)
+_MODULES = (arithmetic, convolution, images, lists, matrices, pictures, recurrent, selection, shapes, spectra)
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
 #: Names of results of operators with several, as functions name them.

@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of, is_float
+from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.standard import standard
 from sterna.frontends.tensorflow.translation import Item, Text, Translation, Translator
 from sterna.ir import dtypes
@@ -215,6 +216,14 @@ def _cumulative(operator: str) -> Translator:
     return translate
 
 
+def cumulative_log_sum(t: Translation) -> Value:
+    """CumulativeLogsumexp; TensorFlow takes the least number for the logarithm of nothing."""
+    x = t.input(0)
+    (axis,) = axes_of((t.integer_of(1, "an axis"),), x.type.rank)
+    settings = {name: bool(t.option(name, False)) for name in ("exclusive", "reverse")}
+    return running_log_sums(t, x, axis, float(np.finfo(dtypes.to_numpy(x.dtype)).min), **settings)
+
+
 def l2_loss(t: Translation) -> Value:
     x = t.input(0)
     total = t.op("reduce_sum", t.op("mul", x, x), axes=tuple(range(x.type.rank)), keep_dims=False)
@@ -343,6 +352,7 @@ TRANSLATORS: dict[str, Translator] = {
     "AccumulateNV2": add_n, "AddN": add_n, "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Assert": assertion,
     "Atan2": atan2, "BatchMatMul": matmul, "BatchMatMulV2": matmul, "BatchMatMulV3": matmul, "BiasAdd": bias_add,
     "BiasAddV1": bias_add, "Cast": cast, "CheckNumerics": identity, "ClipByValue": clip_by_value,
+    "CumulativeLogsumexp": cumulative_log_sum,
     "Cumprod": _cumulative("cumulative_product"), "Cumsum": _cumulative("cumulative_sum"),
     "DisableCopyOnRead": assertion, "Einsum": einsum, "EnsureShape": identity, "Erfc": erfc,
     "EuclideanNorm": euclidean_norm, "Expm1": expm1, "FloorDiv": floor_div,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.soft_suppression import soft_suppressed
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.frontends.tflite.operators import reductions
 from sterna.ir.graph import Array, Value
@@ -165,11 +166,12 @@ def suppress(t: Translation) -> tuple[Value, ...]:
         float(t.option("iou_threshold", 0.5)) if t.kind == "NonMaxSuppression" else float(t.scalar_of(3, "an overlap"))
     )
     least = float(t.scalar_of(4, "a score")) if len(t.items) > 4 else -np.inf
-    if len(t.items) > 5 and t.scalar_of(5, "a sigma") != 0.0:
-        raise t.unsupported("that lowers scores by how much boxes overlap (soft)")
     count = scores.shape[0]
     if boxes.type.rank != 2 or scores.type.rank != 1 or most < 0:
         raise error("E0108", f"{most} of boxes {boxes.type} with scores {scores.type}")
+    sigma = float(t.scalar_of(5, "a sigma")) if len(t.items) > 5 else 0.0
+    if sigma > 0.0:
+        return _softly(t, boxes, scores, most, overlap, least, sigma)
     chosen, found = t.builder.add_all(
         "non_max_suppression", t.reshape(boxes, (1, count, 4)), t.reshape(scores, (1, 1, count)),
         t.constant(most, "int64"), t.constant(np.float32(overlap)), t.constant(np.float32(least)),
@@ -188,6 +190,20 @@ def suppress(t: Translation) -> tuple[Value, ...]:
         best = t.op("where", there, t.op("gather", scores, rows, axis=0), t.scalar(0, "float32"))
         return places, best, total
     return places, total
+
+
+def _softly(
+    t: Translation, boxes: Value, scores: Value, most: int, overlap: float, least: float, sigma: float
+) -> tuple[Value, ...]:
+    """NonMaxSuppressionV5 with a sigma: boxes that overlap a chosen one keep exp(-iou^2 / (2 sigma)) of their score."""
+    limit = min(most, t.extent(scores, 0))
+    places, best, found = soft_suppressed(t, boxes, scores, limit, overlap, least, sigma)
+    if t.option("pad_to_max_output_size", False):
+        wide = [t.pad(each, (0,), (most - limit,)) for each in (places, best)]
+        return t.cast(wide[0], "int32"), wide[1], t.cast(found, "int32")
+    kept = t.builder.bind_size(found, t.builder.name("boxes"), 0, limit, sources=t.sources)
+    cut = [t.op("slice", each, starts=(0,), sizes=(kept,), steps=(1,)) for each in (places, best)]
+    return t.cast(cut[0], "int32"), cut[1], t.cast(found, "int32")
 
 
 def combined(t: Translation) -> tuple[Value, ...]:

@@ -14,6 +14,7 @@ from sterna.frontends.tensorflow.operators.convolution import padding_of
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.ir.graph import Array, Value
 
+_MOST_WINDOW = 1 << 8  # elements of a window of Dilation2D: every one is a slice
 _MOST_TAPS = 1 << 24  # elements of a matrix that scales, or of the kernel that takes patches
 
 
@@ -136,7 +137,115 @@ def max_pool_with_argmax(t: Translation) -> tuple[Value, ...]:
     return t.back(y), t.cast(t.back(found), t.dtype("Targmax", "int64"))
 
 
+def dilation(t: Translation) -> Value:
+    """Dilation2D: of every window the largest sum of a pixel and a weight; what lies outside counts for nothing."""
+    x, kernel = t.input(0), t.input(1)
+    strides, rates = t.integers_of("strides", (1, 1, 1, 1)), t.integers_of("rates", (1, 1, 1, 1))
+    batch, *extents, channels = t.sizes(x, 4)
+    *sizes, _ = t.sizes(kernel, 3)
+    if len(strides) != 4 or len(rates) != 4 or min(*strides, *rates) < 1 or math.prod(sizes) > _MOST_WINDOW:
+        raise t.unsupported(f"of {x.type} with a kernel of {list(sizes)}")
+    before, counts = [], []
+    for n, size in enumerate(extents):
+        reach, step = (sizes[n] - 1) * rates[n + 1] + 1, strides[n + 1]
+        same = t.option("padding") == "SAME"
+        count = -(-size // step) if same else (size - reach) // step + 1
+        counts.append(count)
+        before.append(max((count - 1) * step + reach - size, 0) // 2 if same else 0)
+    if min(counts) < 1:
+        raise error("E0108", f"{t.kind} of {x.type} with a kernel of {list(sizes)} has no result")
+    after = [
+        max((counts[n] - 1) * strides[n + 1] + (sizes[n] - 1) * rates[n + 1] + 1 - size - before[n], 0)
+        for n, size in enumerate(extents)
+    ]
+    wide = t.pad(x, (0, *before, 0), (0, *after, 0), value=-math.inf)
+    y: Value | None = None
+    for i in range(sizes[0]):
+        for j in range(sizes[1]):
+            part = t.op(
+                "slice", wide, starts=(0, i * rates[1], j * rates[2], 0), sizes=(batch, *counts, channels),
+                steps=(1, *strides[1:3], 1),
+            )  # fmt: skip
+            weight = t.op("slice", kernel, starts=(i, j, 0), sizes=(1, 1, channels), steps=(1, 1, 1))
+            part = t.op("add", part, t.reshape(weight, (1, 1, 1, channels)))
+            y = part if y is None else t.op("maximum", y, part)
+    assert y is not None
+    return y
+
+
+def _channels_of(t: Translation, x: Value) -> list[Value]:
+    """The three channels of a picture."""
+    rank = x.type.rank
+    if rank < 1 or t.extent(x, rank - 1) != 3:
+        raise error("E0108", f"{t.kind} of {x.type}, which has no three channels")
+    return [
+        t.op("slice", x, starts=(*[0] * (rank - 1), n), sizes=(*x.shape[:-1], 1), steps=(1,) * rank) for n in range(3)
+    ]
+
+
+def _hsv(t: Translation, x: Value) -> list[Value]:
+    """Hue, saturation and value of red, green and blue."""
+    red, green, blue = _channels_of(t, x)
+
+    def number(value: float) -> Value:
+        return t.scalar(value, x.dtype)
+
+    most = t.op("maximum", red, t.op("maximum", green, blue))
+    width = t.op("sub", most, t.op("minimum", red, t.op("minimum", green, blue)))
+    is_gray = t.op("equal", width, number(0))
+    saturation = t.op("where", t.op("greater", most, number(0)), t.op("div", width, most), number(0))
+    unit = t.op("div", number(1 / 6), t.op("where", is_gray, number(1), width))
+
+    def sixth(a: Value, b: Value, start: float) -> Value:
+        return t.op("add", t.op("mul", unit, t.op("sub", a, b)), number(start))
+
+    hue = t.op("where", t.op("equal", green, most), sixth(blue, red, 2 / 6), sixth(red, green, 4 / 6))
+    hue = t.op("where", t.op("equal", red, most), sixth(green, blue, 0.0), hue)
+    hue = t.op("where", is_gray, number(0), hue)
+    hue = t.op("where", t.op("less", hue, number(0)), t.op("add", hue, number(1)), hue)
+    return [hue, saturation, most]
+
+
+def _rgb(t: Translation, hue: Value, saturation: Value, value: Value) -> Value:
+    def number(each: float) -> Value:
+        return t.scalar(each, hue.dtype)
+
+    place = t.op("mul", hue, number(6))
+    shares = []
+    for middle, sign, start in ((3, 1, -1), (2, -1, 2), (4, -1, 2)):
+        distance = t.op("mul", t.op("abs", t.op("sub", place, number(middle))), number(sign))
+        shares.append(t.op("clip", t.op("add", distance, number(start)), min=0.0, max=1.0))
+    gray = t.op("sub", number(1), saturation)
+    channels = [t.op("mul", t.op("add", gray, t.op("mul", saturation, share)), value) for share in shares]
+    return t.op("concat", *channels, axis=hue.type.rank - 1)
+
+
+def rgb_to_hsv(t: Translation) -> Value:
+    """Hue, saturation and value, all from 0 to 1."""
+    return t.op("concat", *_hsv(t, t.input(0)), axis=t.input(0).type.rank - 1)
+
+
+def hsv_to_rgb(t: Translation) -> Value:
+    return _rgb(t, *_channels_of(t, t.input(0)))
+
+
+def saturated(t: Translation) -> Value:
+    """AdjustSaturation: saturations times a factor, at the most 1."""
+    hue, saturation, value = _hsv(t, t.input(0))
+    factor = t.cast(t.reshape(t.input(1), ()), saturation.dtype)
+    return _rgb(t, hue, t.op("clip", t.op("mul", saturation, factor), min=0.0, max=1.0), value)
+
+
+def hue_turned(t: Translation) -> Value:
+    """AdjustHue: hues and a number, on a circle of length 1."""
+    hue, saturation, value = _hsv(t, t.input(0))
+    hue = t.op("add", hue, t.cast(t.reshape(t.input(1), ()), hue.dtype))
+    return _rgb(t, t.op("sub", hue, t.op("floor", hue)), saturation, value)
+
+
 TRANSLATORS: dict[str, Translator] = {
+    "AdjustHue": hue_turned, "AdjustSaturation": saturated, "Dilation2D": dilation,
+    "HSVToRGB": hsv_to_rgb, "RGBToHSV": rgb_to_hsv,
     "AdjustContrastv2": contrast, "ExtractImagePatches": patches, "MaxPoolWithArgmax": max_pool_with_argmax,
     "ScaleAndTranslate": scale_and_translate,
 }  # fmt: skip

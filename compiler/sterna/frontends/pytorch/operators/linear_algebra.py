@@ -1,0 +1,112 @@
+"""Decompositions and solutions of square matrices."""
+
+from __future__ import annotations
+
+from sterna.frontends import linear_algebra
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.frontends.standard import standard
+from sterna.ir.graph import Value
+from sterna.ops.types import broadcast
+
+
+def _first(t: Translation, *names: str) -> Value:
+    return t.tensor(next((name for name in names if name in t.arguments), names[0]))
+
+
+def _no_faults(t: Translation, a: Value) -> Value:
+    """The `info` of a decomposition that succeeds."""
+    return t.full(a.shape[:-2], 0, "int32")
+
+
+def determinant(t: Translation) -> Value:
+    return standard(t, "Det", _first(t, "A", "self"))
+
+
+def _factor(t: Translation, a: Value) -> Value:
+    """The Cholesky factor, upper triangular where it is asked for: then the upper triangle is read."""
+    if not t.flag("upper"):
+        return linear_algebra.cholesky(t, a)
+    return linear_algebra.turned(t, linear_algebra.cholesky(t, linear_algebra.turned(t, a)))
+
+
+def cholesky(t: Translation) -> Value:
+    return _factor(t, _first(t, "A", "self"))
+
+
+def cholesky_with_info(t: Translation) -> tuple[Value, Value]:
+    a = t.tensor("self")
+    return _factor(t, a), _no_faults(t, a)
+
+
+def inverse(t: Translation) -> Value:
+    return linear_algebra.inverted(t, _first(t, "A", "self"))
+
+
+def inverse_with_info(t: Translation) -> tuple[Value, Value]:
+    a = t.tensor("A")
+    return linear_algebra.inverted(t, a), _no_faults(t, a)
+
+
+def _of_a_batch(t: Translation, a: Value, b: Value) -> tuple[Value, Value]:
+    """Matrices and right sides of the same batches."""
+    batch = broadcast((a.shape[:-2], b.shape[:-2]))
+    return t.expand(a, (*batch, *a.shape[-2:])), t.expand(b, (*batch, *b.shape[-2:]))
+
+
+def _solved(t: Translation, a: Value, b: Value) -> Value:
+    """The x of a x = b, or of x a = b without `left`; vectors are columns."""
+    if not t.flag("left", True):
+        turned = _solved_left(t, linear_algebra.turned(t, a), linear_algebra.turned(t, b))
+        return linear_algebra.turned(t, turned)
+    return _solved_left(t, a, b)
+
+
+def _solved_left(t: Translation, a: Value, b: Value) -> Value:
+    is_vector = b.type.rank == 1 or (b.type.rank == a.type.rank - 1 and b.shape == a.shape[:-1])
+    if is_vector:
+        b = t.unsqueeze(b, b.type.rank)
+    x = linear_algebra.solved(t, *_of_a_batch(t, a, b))
+    return t.reshape(x, x.shape[:-1]) if is_vector else x
+
+
+def solve(t: Translation) -> Value:
+    return _solved(t, t.tensor("A"), t.tensor("B"))
+
+
+def solve_with_info(t: Translation) -> tuple[Value, Value]:
+    a = t.tensor("A")
+    return _solved(t, a, t.tensor("B")), _no_faults(t, a)
+
+
+def _solve_with_factors(t: Translation) -> tuple[Value | None, ...]:
+    a = t.tensor("A")
+    return _solved(t, a, t.tensor("B")), None, None, _no_faults(t, a)
+
+
+def solve_triangular(t: Translation) -> Value:
+    a, b = t.tensor("self"), t.tensor("B")
+    lower, left = not t.flag("upper"), t.flag("left", True)
+    if not left:
+        a, b, lower = linear_algebra.turned(t, a), linear_algebra.turned(t, b), not lower
+    x = linear_algebra.triangular_solved(t, *_of_a_batch(t, a, b), lower=lower, unit=t.flag("unitriangular"))
+    return x if left else linear_algebra.turned(t, x)
+
+
+def cholesky_solve(t: Translation) -> Value:
+    """The x of l l^T x = b, of a factor."""
+    b, factor = t.tensor("self"), t.tensor("input2")
+    lower = linear_algebra.turned(t, factor) if t.flag("upper") else factor
+    lower, b = _of_a_batch(t, lower, b)
+    y = linear_algebra.triangular_solved(t, lower, b)
+    return linear_algebra.triangular_solved(t, linear_algebra.turned(t, lower), y, lower=False)
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "aten.linalg_det.default": determinant, "aten.det.default": determinant,
+    "aten.cholesky.default": cholesky, "aten.linalg_cholesky.default": cholesky,
+    "aten.linalg_cholesky_ex.default": cholesky_with_info, "aten.cholesky_solve.default": cholesky_solve,
+    "aten.inverse.default": inverse, "aten.linalg_inv.default": inverse,
+    "aten.linalg_inv_ex.default": inverse_with_info, "aten.linalg_solve.default": solve,
+    "aten.linalg_solve_ex.default": solve_with_info, "aten._linalg_solve_ex.default": _solve_with_factors,
+    "aten.linalg_solve_triangular.default": solve_triangular,
+}  # fmt: skip
