@@ -53,18 +53,23 @@ _KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
 
 
 def _weights(size: int, wanted: int, scale: float, shift: float, kind: str, smooth: bool) -> Array:
-    """How much of every element goes into every result, (wanted, size): as ScaleAndTranslate computes its spans."""
+    """How much of every element goes into every result, (wanted, size): as ScaleAndTranslate computes its spans.
+
+    In float32, as TensorFlow does: the gaussian kernel jumps where it ends, and rounding decides what lies within.
+    """
     radius, kernel = _KERNELS[kind]
-    step = 1.0 / scale
-    wide = max(step, 1.0) if smooth else 1.0
+    one, half = np.float32(1.0), np.float32(0.5)
+    step = one / np.float32(scale)
+    wide = max(step, one) if smooth else one
     made = np.zeros((wanted, size))
     for n in range(wanted):
-        at = (n + 0.5) * step - step * shift
+        at = (np.float32(n) + half) * step - step * np.float32(shift)
         if not 0 <= at <= size:
             continue
-        first = max(math.ceil(at - radius * wide - 0.5), 0)
-        last = min(math.floor(at + radius * wide - 0.5), size - 1)
-        row = [kernel(abs(k + 0.5 - at) / wide) for k in range(first, last + 1)]
+        reach = np.float32(radius) * wide
+        first = max(math.ceil(at - reach - half), 0)
+        last = min(math.floor(at + reach - half), size - 1)
+        row = [kernel(float(abs((np.float32(k) + half - at) * (one / wide)))) for k in range(first, last + 1)]
         total = sum(row)
         if row and total != 0:
             made[n, first : last + 1] = np.array(row) / total

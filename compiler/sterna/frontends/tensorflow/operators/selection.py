@@ -108,11 +108,20 @@ def diagonal(t: Translation) -> Value:
 
 
 def diagonal_part(t: Translation) -> Value:
+    """A diagonal of matrices: the main one, or in versions 2 and 3 one beside it."""
     x = t.input(0)
+    said = np.zeros(1) if t.kind == "MatrixDiagPart" else np.asarray(t.array(1, "the diagonal"))
+    numbers = [int(n) for n in said.reshape(-1)]
+    if len({*numbers}) != 1:
+        raise t.unsupported("of several diagonals")
     rows, columns = t.extent(x, -2), t.extent(x, -1)
-    size = min(rows, columns)
+    down, across = max(-numbers[0], 0), max(numbers[0], 0)
+    size = min(rows - down, columns - across)
+    if size < 1:
+        raise error("E0109", f"{t.kind} of the diagonal {numbers[0]} of {x.type}")
     flat = t.reshape(x, (*x.shape[:-2], rows * columns))
-    return t.op("gather", flat, t.constant(np.arange(size) * (columns + 1), "int64"), axis=x.type.rank - 2)
+    places = down * columns + across + np.arange(size) * (columns + 1)
+    return t.op("gather", flat, t.constant(places, "int64"), axis=x.type.rank - 2)
 
 
 def roll(t: Translation) -> Value:
@@ -216,7 +225,7 @@ TRANSLATORS: dict[str, Translator] = {
     **{f"UnsortedSegment{name}": _LITE[f"UNSORTED_SEGMENT_{name.upper()}"]
        for name in ("Sum", "Max", "Min", "Prod")},
     **dict.fromkeys(("MatrixDiagV2", "MatrixDiagV3"), _main_diagonal(diagonal)),
-    **dict.fromkeys(("MatrixDiagPartV2", "MatrixDiagPartV3"), _main_diagonal(diagonal_part)),
+    **dict.fromkeys(("MatrixDiagPartV2", "MatrixDiagPartV3"), diagonal_part),
     **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _main_diagonal(_LITE["MATRIX_SET_DIAG"])),
     "Dequantize": dequantize, "Diag": diagonal, "FakeQuantWithMinMaxArgs": fake_quant,
     "FakeQuantWithMinMaxVars": fake_quant, "FakeQuantWithMinMaxVarsPerChannel": fake_quant, "Gather": gather,
