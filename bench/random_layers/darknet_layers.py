@@ -39,8 +39,9 @@ class Written:
 
 
 def convolution(d: Draw, net: Written) -> None:
-    channels = net.shapes[-1][1]
-    groups, size, normalized = d.divisor(channels), d.whole(1, 5), d.flag()
+    _, channels, high, wide = net.shapes[-1]
+    # OpenCV reads beyond planes of one row or column where every channel is a group.
+    groups, size, normalized = 1 if min(high, wide) == 1 else d.divisor(channels), d.whole(1, 5), d.flag()
     filters = groups * d.whole(1, 4)
     net.weights.append(d.floats(filters))
     if normalized:

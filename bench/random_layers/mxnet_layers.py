@@ -55,8 +55,10 @@ def pool(d: Draw, x: Any, shape: tuple[int, ...]) -> Any:
         return S.Pooling(x, kernel=(1,) * n, global_pool=True, pool_type=kind, p_value=2)
     if n == 2 and d.flag(0.2):
         return mx.sym.contrib.AdaptiveAvgPooling2D(x, output_size=several(d, 2, 1, 4))
+    kernel = several(d, n, 1, 4)
     return S.Pooling(
-        x, kernel=several(d, n, 1, 4), stride=several(d, n, 1, 3), pad=several(d, n, 0, 1), pool_type=kind, p_value=2,
+        x, kernel=kernel, stride=several(d, n, 1, 3), pad=tuple(d.whole(0, min(1, k - 1)) for k in kernel),
+        pool_type=kind, p_value=2,
         pooling_convention=d.of("valid", "full", *(["same"] if n == 1 else [])), count_include_pad=d.flag(),
     )  # fmt: skip
 
@@ -179,7 +181,7 @@ def shape_of(d: Draw, x: Any, shape: tuple[int, ...]) -> Any:
     if form == 0:
         return S.transpose(x, axes=d.order(rank))
     if form == 1:
-        return S.reshape(x, shape=d.of((-1,), (0, -1), (-3, -2), (0, 0, -1), (-1, 0), (0, 1, -2)), reverse=d.flag(0.2))
+        return S.reshape(x, shape=d.of((-1,), (0, -1), (-3, -2), (0, 0, -1), (-1, 0), (-2, 1)), reverse=d.flag(0.2))
     if form == 2:
         return S.Flatten(x)
     if form == 3:
@@ -190,7 +192,7 @@ def shape_of(d: Draw, x: Any, shape: tuple[int, ...]) -> Any:
         return S.reverse(x, axis=axis % rank)
     if form == 6 and rank in {4, 5}:
         widths = [0, 0, 0, 0, *several(d, 2 * (rank - 2), 0, 2)]
-        return S.Pad(x, mode=d.of("constant", "edge", "reflect"), pad_width=widths, constant_value=d.real(-1, 1))
+        return S.Pad(x, mode=d.of("constant", "edge", *(["reflect"] if min(shape[2:]) > 2 else [])), pad_width=widths, constant_value=d.real(-1, 1))
     if form == 7:
         return S.concat(x, x * 2, S.tanh(x), dim=axis)
     if form == 8:

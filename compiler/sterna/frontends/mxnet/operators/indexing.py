@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sterna.errors import error
+from sterna.frontends.emitter import axes_of
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
@@ -158,7 +159,7 @@ def cumulative_sum(t: Translation) -> Value:
 
 
 def diagonal(t: Translation) -> Value:
-    """The diagonal of a matrix, or the matrix of a diagonal."""
+    """The diagonal of a matrix, or the matrix of a diagonal; of more dimensions that of two of them, as the last one."""
     x, k = t.input(0), t.said.integer("k", 0)
     if x.type.rank == 1:
         (size,) = t.static(x)
@@ -172,15 +173,18 @@ def diagonal(t: Translation) -> Value:
         whole = max(size * (side + 1) + before[0] * side + before[1], side * side)
         flat = t.pad(flat, (0,), (whole - int(flat.type.elements),))
         return t.reshape(t.part(flat, 0, 0, side * side), [side, side])
-    if x.type.rank != 2:
-        raise t.unsupported(f"of {x.type}")
-    rows, columns = t.static(x)
+    pair = axes_of([t.said.integer(name, n) for n, name in enumerate(("axis1", "axis2"))], x.type.rank)
+    if pair[0] == pair[1]:
+        raise error("E0109", f"{t.kind} of {x.type} along the dimension {pair[0]} twice")
+    rest = [n for n in range(x.type.rank) if n not in pair]
+    rows, columns = (t.extent(x, n) for n in pair)
     first = (max(-k, 0), max(k, 0))
     count = min(rows - first[0], columns - first[1])
     if count < 1:
         raise error("E0109", f"{t.kind} {k} of {x.type}")
     places = t.vector([(first[0] + n) * columns + first[1] + n for n in range(count)])
-    return t.op("gather", t.reshape(x, [rows * columns]), places, axis=0)
+    flat = t.reshape(t.transpose(x, (*rest, *pair)), [*(x.shape[n] for n in rest), rows * columns])
+    return t.op("gather", flat, places, axis=len(rest))
 
 
 TRANSLATORS: dict[str, Translator] = {
