@@ -192,7 +192,8 @@ def shape_of(d: Draw, x: Any, shape: tuple[int, ...]) -> Any:
         return S.reverse(x, axis=axis % rank)
     if form == 6 and rank in {4, 5}:
         widths = [0, 0, 0, 0, *several(d, 2 * (rank - 2), 0, 2)]
-        return S.Pad(x, mode=d.of("constant", "edge", *(["reflect"] if min(shape[2:]) > 2 else [])), pad_width=widths, constant_value=d.real(-1, 1))
+        modes = ("constant", "edge", "reflect") if min(shape[2:]) > 2 else ("constant", "edge")
+        return S.Pad(x, mode=d.of(*modes), pad_width=widths, constant_value=d.real(-1, 1))
     if form == 7:
         return S.concat(x, x * 2, S.tanh(x), dim=axis)
     if form == 8:

@@ -159,7 +159,7 @@ def cumulative_sum(t: Translation) -> Value:
 
 
 def diagonal(t: Translation) -> Value:
-    """The diagonal of a matrix, or the matrix of a diagonal; of more dimensions that of two of them, as the last one."""
+    """The diagonal of two dimensions, which becomes the last one, or the matrix of a diagonal."""
     x, k = t.input(0), t.said.integer("k", 0)
     if x.type.rank == 1:
         (size,) = t.static(x)
