@@ -14,19 +14,21 @@ from sterna.passes.context import Ahead, PassContext
 from sterna.passes.kernels import CPU
 from sterna.passes.own_loops import own_loops
 from sterna.passes.plan_kernels import comments_of
-from sterna.passes.stages import Packed, Written
+from sterna.passes.stages import Packed, Written, owners
 from sterna.timing import timed
 from sterna.toolchain.link import link_library
 
 
 def write_source(packed: Packed, context: PassContext) -> Written:
     """The kernels as the source that the bundle keeps."""
-    comments = comments_of(packed.sequence.calls, packed.kernel_of, len(packed.kernels))
+    rendered = {id(owner.code): n for n, owner in enumerate(owners(packed.kernels))}
+    code_of = [rendered[id(packed.kernels[k].code)] for k in packed.kernel_of]
+    comments = comments_of(packed.sequence.calls, code_of, len(rendered))
     written = Written(**vars(packed), source="", comments=comments)
     device = context.target.device
     printed = () if context.ahead is None else context.ahead.printed
     if device is None:
-        functions = [kernel.function for kernel in packed.kernels]
+        functions = [owner.code for owner in owners(packed.kernels)]
         text = source(KernelSet(context.model, functions, comments), context.target, printed)
         return replace(written, source=text)
     here, there = (_kernels_of(written, context.model, place) for place in (CPU, device.kind))
@@ -36,8 +38,8 @@ def write_source(packed: Packed, context: PassContext) -> Written:
 
 def _kernels_of(written: Written, model: str, place: str) -> KernelSet:
     """The kernels of a place."""
-    kernels = zip(written.kernels, written.comments, strict=True)
-    own = [(kernel.function, comments) for kernel, comments in kernels if kernel.place == place]
+    kernels = zip(owners(written.kernels), written.comments, strict=True)
+    own = [(kernel.code, comments) for kernel, comments in kernels if kernel.place == place]
     return KernelSet(model, [function for function, _ in own], [comments for _, comments in own])
 
 
@@ -64,7 +66,7 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
             ahead = context.ahead if own else None
             lesser = not context.target.rounded <= target.rounded
             kernels = written.kernels if own else tuple(own_loops(written, target, context))
-            functions = [kernel.function for kernel in kernels]
+            functions = [owner.code for owner in owners(kernels)]
             programs = [without_rounding(f) for f in functions] if lesser else functions
             data = build_library(programs, written.comments, context.model, chosen, ahead)
             libraries.append(Library(name, target, data, kernels))

@@ -60,7 +60,7 @@ class _Call:
     """A kernel's call in `model.c`; everything is text of C.
 
     Args:
-        number: of the node, in execution order.
+        number: of the node, in execution order; sizes: the array of the kernel's arguments, where it has some.
     """
 
     number: int
@@ -71,7 +71,17 @@ class _Call:
     outputs: tuple[str, ...]
     params: str
     scratch: str
+    sizes: str
     tasks: int
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The arguments of a kernel that shares its code, as an array of C."""
+
+    name: str
+    type: str
+    values: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -104,12 +114,13 @@ def static_model(compiled: Compiled) -> str:
         _Call(
             number,
             comment(", ".join(call.sources) or call.name),
-            compiled.kernels[kernel].function.name,
+            compiled.kernels[kernel].code.name,
             _may_fail(compiled.kernels[kernel].function),
             tuple(_address(compiled, v) for v in call.inputs),
             tuple(_address(compiled, v) for v in call.outputs),
             f"params + {at}" if size else "0",
             _scratch(compiled, number),
+            f"sizes_{compiled.kernels[kernel].function.name}" if compiled.kernels[kernel].arguments else "",
             int(compiled.kernels[kernel].function.n_tasks),
         )
         for number, (call, kernel, (at, size)) in enumerate(
@@ -119,9 +130,18 @@ def static_model(compiled: Compiled) -> str:
     most = max((len(c.inputs) for c in calls), default=1) or 1
     most_out = max((len(c.outputs) for c in calls), default=1) or 1
     statements = _Nesting(compiled, calls).statements(0, len(calls))
-    called = dict.fromkeys(call.kernel for call in calls)
     return render_template(
-        "c/model.c.j2", statements=statements, called=called, most_in=most, most_out=most_out, **_names(compiled)
+        "c/model.c.j2",
+        statements=statements,
+        called=dict.fromkeys(call.kernel for call in calls),
+        sizes=[
+            _Sizes(f"sizes_{k.function.name}", C_TYPE[k.code.dims_type], k.arguments)
+            for k in compiled.kernels
+            if k.arguments
+        ],
+        most_in=most,
+        most_out=most_out,
+        **_names(compiled),
     )
 
 
@@ -189,7 +209,7 @@ def firmware_json(
         _row(tensor, value, name, graph.quantization.get(name))
         for tensor, (value, name) in zip(_tensors(graph), _signature(graph), strict=True)
     ]
-    functions = [compiled.kernels[kernel].function for kernel in compiled.kernel_of]
+    functions = [compiled.kernels[kernel].code for kernel in compiled.kernel_of]
     members = {
         "sterna": 1,
         "model": compiled.model,

@@ -18,7 +18,7 @@ from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions, dimensions
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.linearize import Choice, Control
-from sterna.passes.stages import call_multiply_adds
+from sterna.passes.stages import call_multiply_adds, owners
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain
@@ -64,11 +64,13 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         for v, at, place in zip(graph.live_in, compiled.states_at, _state_places(compiled), strict=True)
     ]
     nodes = []
+    rendered = owners(compiled.kernels)
+    number = {id(owner.code): n for n, owner in enumerate(rendered)}
     for call, kernel, (at, size) in zip(compiled.calls, compiled.kernel_of, compiled.params_at, strict=True):
         nodes.append(
             {
                 "name": call.name,
-                "kernel": kernel,
+                "kernel": number[id(compiled.kernels[kernel].code)],
                 "in": [values.buffer(v) for v in call.inputs],
                 "out": [values.buffer(v) for v in call.outputs],
                 "params_at": at,
@@ -119,7 +121,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
         **({"widened": ranges} if ranges else {}),
         "scratch_bytes": aligned(scratch),
         **({"symbols": symbols} if symbols else {}),
-        "kernels": [{"name": k.function.name, **launch(compiled, k)} for k in compiled.kernels],
+        "kernels": [{"name": k.code.name, **launch(compiled, k)} for k in rendered],
         "values": values.rows,
         "inputs": inputs,
         "outputs": outputs,
@@ -141,9 +143,10 @@ def structure_json(compiled: Compiled) -> dict[str, Any]:
     """Tensors, nodes and memory of a bundle without graph.json, as that would have them; and of nodes whose scratch has
     a place in the arena: `scratch`, its pool, first byte and bytes."""
     members = _members(compiled, {})
-    for row, place in zip(members["nodes"], compiled.plan.scratch, strict=False):  # not planned: there is none
+    # Not planned: there is none.
+    for row, k, place in zip(members["nodes"], compiled.kernel_of, compiled.plan.scratch, strict=False):
         if place is not None:
-            row["scratch"] = [*place, compiled.kernels[row["kernel"]].function.scratch_bytes]
+            row["scratch"] = [*place, compiled.kernels[k].function.scratch_bytes]
     return {name: members[name] for name in _STRUCTURE if name in members}
 
 

@@ -34,6 +34,8 @@ class Dialect(ABC):
     address_spaces: tuple[int, ...] = (0,)
     #: Words that nothing of a kernel can be called.
     reserved: frozenset[str] = frozenset()
+    #: The types in which a call may bring sizes.
+    arguments: tuple[str, ...] = ("int64",)
     #: The types that no value can have.
     lacks: frozenset[str] = frozenset()
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
@@ -80,17 +82,17 @@ class Dialect(ABC):
         self.kernel = function.name
 
     @abstractmethod
-    def bind(self, buffer: Buffer) -> str:
-        """Declares the pointer to a buffer of the call record."""
+    def bind(self, buffer: Buffer, begin: str) -> str:
+        """Declares the pointer to a buffer of the call record; `begin`: its slot, or offset, as a position."""
 
     @abstractmethod
-    def dimension(self, slot: int) -> str:
-        """The size of an open dimension, as a position."""
+    def dimension(self, slot: int, dtype: str) -> str:
+        """The size of an open dimension, which the call record has in that type, as a position."""
 
     @abstractmethod
-    def allocate(self, buffer: Buffer, shared: bool) -> str:
-        """Declares storage in scratch, on the stack or in what `memory` has declared; scratch that is `shared` is
-        written by other workers, too."""
+    def allocate(self, buffer: Buffer, begin: str, shared: bool) -> str:
+        """Declares storage in scratch, on the stack or in what `memory` has declared, from an offset on; what is
+        `shared` of scratch is written by other workers, too."""
 
     @abstractmethod
     def tasks(self, name: str, threaded: bool) -> str:

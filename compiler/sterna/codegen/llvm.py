@@ -25,7 +25,7 @@ from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
 from sterna.errors import error, internal_error
 from sterna.intrinsics import Intrinsic
-from sterna.loops.program import Function, most, walk
+from sterna.loops.program import ARGUMENTS, Function, most, walk
 from sterna.targets.features import widths
 from sterna.targets.target import Target
 from sterna.timing import timed
@@ -122,7 +122,7 @@ def module_text(
         return f"!{len(nodes) - 1}"
 
     for f in functions:
-        refuse_unwritable(f, "the LLVM generator")
+        refuse_unwritable(f, "the LLVM generator", arguments=ARGUMENTS)
     listed = table or functions
     names = [f"@sterna_{model}_{f.name}" if shared else f"@kernel{n}_{f.name}" for n, f in enumerate(listed)]
     own = [f"@sterna_{model}_{f.name}" for f in functions] if shared else names

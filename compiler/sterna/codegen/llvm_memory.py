@@ -205,7 +205,8 @@ class Accesses(ABC):
         k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
         pointer = self.member("ptr", member)
         if member not in ("in", "out"):
-            pointer = self.in_entry(f"getelementptr i8, ptr {pointer}, {k} {buffer.slot}") if buffer.slot else pointer
+            begin = self._at_entry(buffer.begin)
+            pointer = self.in_entry(f"getelementptr i8, ptr {pointer}, {k} {begin}") if begin != "0" else pointer
         else:
             place = self.in_entry(f"getelementptr ptr, ptr {pointer}, {k} {buffer.slot}") if buffer.slot else pointer
             pointer = self.in_entry(f"load ptr, ptr {place}{invariant}")
@@ -222,18 +223,31 @@ class Accesses(ABC):
         for symbol, slot in self.function.dims:
             k, invariant = self.index_kind, ", !invariant.load " + self.metadata("!{}")
             dims = self.member("ptr", "dims")
-            place = self.in_entry(f"getelementptr i64, ptr {dims}, {k} {slot}")
-            size = self.in_entry(f"load i64, ptr {place}{invariant}")
-            self.symbols[symbol] = size if self.bits == 64 else self.in_entry(f"trunc i64 {size} to {k}")
+            kept = memory_kind(self.function.dims_type)
+            place = self.in_entry(f"getelementptr {kept}, ptr {dims}, {k} {slot}")
+            size = self.in_entry(f"load {kept}, ptr {place}{invariant}")
+            resize = "sext" if dtypes.bits(self.function.dims_type) < self.bits else "trunc"
+            self.symbols[symbol] = size if kept == k else self.in_entry(f"{resize} {kept} {size} to {k}")
+
+    def _at_entry(self, offset: Int) -> str:
+        """An integer over sizes that the call record brings, computed at entry."""
+        total, k = str(offset.const), self.index_kind
+        for monomial, coefficient in offset.terms.items():
+            term = str(coefficient)
+            for atom in monomial:
+                assert isinstance(atom, Symbol)
+                term = self.in_entry(f"mul {k} {self.symbols[atom]}, {term}")
+            total = self.in_entry(f"add {k} {term}, {total}")
+        return total
 
     def alias_scopes(self) -> None:
         """Says of which buffers an access cannot reach which others. Nothing writes to constants."""
         record = (*self.function.inputs, *self.function.outputs)
         groups: list[list[Buffer]] = [[b for b in record if b.may_alias], *([b] for b in record if not b.may_alias)]
-        scratch: dict[int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn
+        scratch: dict[Int, list[Buffer]] = {}  # copies of a buffer in unrolled loops use the same place in turn
         for s in P.walk(self.function.body):
             if isinstance(s, P.Alloc) and s.buffer.scope.in_scratch:
-                scratch.setdefault(s.buffer.slot, []).append(s.buffer)
+                scratch.setdefault(s.buffer.begin, []).append(s.buffer)
         groups += scratch.values()
         domain = self.metadata("distinct !{}")
         scopes = [self.metadata(f"distinct !{{{domain}}}") for _ in groups]

@@ -42,7 +42,9 @@ def aligned_bytes(load: Load) -> int:
     if not isinstance(load.tensor, Buffer) or not (load.tensor.scope.in_scratch or load.tensor.scope == PARAM):
         return size
     (index,) = load.indices
-    return gcd(LEAST_ALIGNMENT, load.tensor.slot, size * gcd(index.const, *index.terms.values()))
+    begin = load.tensor.begin
+    first = gcd(begin.const, *begin.terms.values())
+    return gcd(LEAST_ALIGNMENT, first, size * gcd(index.const, *index.terms.values()))
 
 
 def _makes_instructions(target: Target, probe: tuple[str, str, tuple[str, ...]]) -> bool:

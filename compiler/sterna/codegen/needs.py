@@ -16,17 +16,22 @@ def refuse_unwritable(
     threads: bool = False,
     address_spaces: Collection[int] = (0,),
     lacks: Collection[str] = (),
+    arguments: Collection[str] = ("int64",),
 ) -> None:
     """Refuses a kernel that a language has no words for.
 
     Args:
         threads: whether the language has threads of a task, and barriers of them.
-        address_spaces: that its pointers reach; lacks: types that its values cannot have.
+        address_spaces: that its pointers reach; lacks: types that its values cannot have; arguments: types in which a
+            call may bring sizes.
 
     Raises:
         SternaError: E0205, all that is missing.
     """
-    if missing := dict.fromkeys(_missing(function, threads, address_spaces, lacks)):
+    missing = dict.fromkeys(_missing(function, threads, address_spaces, lacks))
+    if function.dims_type not in arguments:
+        missing[f"arguments of type {function.dims_type}"] = None
+    if missing:
         fix = "another generator or target, or a schedule without"
         title = f"kernel {function.name}: {language} has no"
         raise SternaError(Diagnostic("E0205", f"{title} {what}", (), fix) for what in missing)

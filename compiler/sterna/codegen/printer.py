@@ -53,10 +53,11 @@ class Printer:
         # A dimension's name is the model's: what C does not take becomes an underscore, and its number keeps it unique.
         self.dimensions = {s: f"n{slot}_{re.sub(r'[^A-Za-z0-9_]', '_', s.name)}" for s, slot in f.dims}
         for symbol, slot in f.dims:
-            self.line(1, self.d.constant(self.d.index_type, self.dimensions[symbol], self.d.dimension(slot)))
+            size = self.d.dimension(slot, f.dims_type)
+            self.line(1, self.d.constant(self.d.index_type, self.dimensions[symbol], size))
         for buffer in (*f.inputs, *f.params, *f.outputs):
             if buffer.name in used:
-                self.line(1, self.d.bind(self.buffer(buffer)))
+                self.line(1, self.d.bind(self.buffer(buffer), self.position(buffer.begin)))
         self.barriers = f.has_barriers
         self.threads = P.thread_counts(f.body) if f.has_threads else {}
         for memory, nbytes in P.taken(f.body).items():
@@ -111,7 +112,7 @@ class Printer:
         elif isinstance(s, P.Assign):
             self.assign(depth, s.variable, s.value)
         elif isinstance(s, P.Alloc):
-            self.line(depth, d.allocate(self.buffer(s.buffer), self.barriers))
+            self.line(depth, d.allocate(self.buffer(s.buffer), self.position(s.buffer.begin), self.barriers))
         elif isinstance(s, P.Store):
             self.store(depth, s)
         elif isinstance(s, P.Tiles):

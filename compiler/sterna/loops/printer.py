@@ -9,12 +9,13 @@ from sterna.te.text import position_text, print_expr, type_text
 def print_function(f: P.Function) -> str:
     """A loop program in a form for people and for comparison; equal programs print equally."""
     lines = [f"kernel {f.name}  tasks={f.n_tasks} scratch={f.scratch_bytes}"]
-    lines += [f"  dim {symbol} = {slot}, {symbol.lo} to {symbol.hi}" for symbol, slot in f.dims]
+    kind = "" if f.dims_type == "int64" else f": {f.dims_type}"
+    lines += [f"  dim {symbol}{kind} = {slot}, {symbol.lo} to {symbol.hi}" for symbol, slot in f.dims]
     for b in (*f.inputs, *f.params, *f.outputs):
         strides = ",".join(map(str, b.strides))
         alias = " may alias" if b.may_alias else ""
         shape = ",".join(map(str, b.shape))
-        place = f"strides [{strides}] origin {b.origin} of {b.elements} at {b.slot}"
+        place = f"strides [{strides}] origin {b.origin} of {b.elements} at {b.begin}"
         lines.append(f"  {b.scope} {b.name}: {b.dtype}[{shape}] {place}{alias}")
     _stmt(f.body, 1, lines)
     return "\n".join(lines) + "\n"
@@ -52,7 +53,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Assign):
         lines.append(f"{pad}{s.variable.name} = {print_expr(s.value)}")
     elif isinstance(s, P.Alloc):
-        at = f" at {s.buffer.slot}" if s.buffer.scope.has_offsets else ""
+        at = f" at {s.buffer.begin}" if s.buffer.scope.has_offsets else ""
         lines.append(f"{pad}{s.buffer.scope} {s.buffer.name}: {s.buffer.dtype}[{s.buffer.elements}]{at}")
     elif isinstance(s, P.Store):
         place = position_text(s.index, s.value.lanes, s.stride, s.active, s.rows, s.pitch)

@@ -42,6 +42,8 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 from sterna_runtime.abi import status
 
+ARGUMENTS = ("int16", "int32", "int64")
+"""The types in which a call may bring sizes."""
 KERNEL_FAILED = status("KERNEL_FAILED")
 """What a kernel returns where a `Require` does not hold."""
 
@@ -53,7 +55,7 @@ class Function:
     Args:
         inputs, outputs: buffers by slot of the call record; params: buffers within the node's constants.
         n_tasks: extent of every parallel loop (1 if there is none); it may depend on dimensions.
-        dims: dimensions whose sizes the call record brings, and their positions in it.
+        dims: dimensions whose sizes the call record brings, and their positions in it; dims_type: of these numbers.
         scratch_bytes: scratch per worker, or, if the kernel has barriers, for all of them.
     """
 
@@ -65,6 +67,7 @@ class Function:
     scratch_bytes: int
     body: Stmt
     dims: tuple[tuple[Symbol, int], ...] = ()
+    dims_type: str = "int64"
 
     @property
     def has_barriers(self) -> bool:
@@ -246,6 +249,7 @@ def own_loads(stmt: Stmt) -> Iterator[Load]:
 
 #: What stands here, and the values that statements work on.
 __all__ = [
+    "ARGUMENTS",
     "KERNEL_FAILED",
     "THREADS",
     "Alloc",

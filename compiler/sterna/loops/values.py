@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int
+from sterna.ir.integer import ZERO, Int, as_int
 from sterna.ir.memory import Memory, Scope
 from sterna.te.expr import Expr
 from sterna.te.layout import dense_strides, most_elements
@@ -24,6 +24,7 @@ class Buffer:
         elements: the most that the whole buffer can have; every access lies in 0 <= index < elements.
         size: elements of the whole buffer as an expression, where it depends on dimensions.
         vector: elements that always are one vector together; 0 where there is no such thing.
+        start: the byte offset as an expression, where it depends on what the call record brings; `slot` is the most.
         slot: position in the call record's `in` or `out`, or byte offset in `params`, `scratch` or a memory.
         may_alias: an output may take the memory of this input, or this output that of an input.
     """
@@ -39,6 +40,12 @@ class Buffer:
     may_alias: bool = False
     size: Int | None = None
     vector: int = 0
+    start: Int | None = None
+
+    @property
+    def begin(self) -> Int:
+        """The byte offset in `params`, `scratch` or a memory."""
+        return as_int(self.slot) if self.start is None else self.start
 
     def offset(self, indices: tuple[Int, ...]) -> Int:
         """The flat element offset of a logical position."""

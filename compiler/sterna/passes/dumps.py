@@ -9,7 +9,7 @@ import numpy as np
 from sterna.escape import terminal
 from sterna.loops.printer import print_function
 from sterna.passes.linearize import print_sequence
-from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed
+from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed, owners
 from sterna.passes.views import Permuted, Window
 from sterna.te.printer import print_kernel
 from sterna.te.tensor import Kernel
@@ -107,6 +107,17 @@ def lowered_text(lowered: Lowered) -> str:
 def loops_text(finished: Finished) -> str:
     """The loop programs that generators render."""
     return "\n".join(print_function(kernel.function) for kernel in finished.kernels) or "no kernels\n"
+
+
+def shared_text(finished: Finished) -> str:
+    """The loop programs that several kernels have in common, each with its arguments."""
+    texts = []
+    for owner in owners(finished.kernels):
+        if owner.general is not None:
+            users = [kernel for kernel in finished.kernels if kernel.general is owner.general]
+            rows = (f"  {k.function.name}({', '.join(map(str, k.arguments))})\n" for k in users)
+            texts.append(print_function(owner.general) + "runs\n" + "".join(rows))
+    return "\n".join(texts) or "no kernels share code\n"
 
 
 def params_text(packed: Packed) -> str:

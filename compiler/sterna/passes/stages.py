@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.ir.graph import Graph
@@ -75,11 +75,28 @@ class Lowered(Scheduled):
 
 @dataclass(frozen=True)
 class Planned:
-    """A kernel after scheduling, and the place of its calls; one that was written as a loop program has no schedule."""
+    """A kernel after scheduling, and the place of its calls; one that was written as a loop program has no schedule.
+
+    Args:
+        general: the program for several kernels that runs in its place, where one does; arguments: that make it this
+            kernel, in the order of the program's `dims`.
+    """
 
     schedule: Schedule | None
     function: Function
     place: str = CPU
+    general: Function | None = None
+    arguments: tuple[int, ...] = ()
+
+    @property
+    def code(self) -> Function:
+        """The program that generators render for it."""
+        return self.function if self.general is None else self.general
+
+
+def owners(kernels: Sequence[Planned]) -> tuple[Planned, ...]:
+    """Of kernels that have one code the first."""
+    return tuple({id(kernel.code): kernel for kernel in reversed(kernels)}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,7 @@ class Written(Packed):
 
     Args:
         source: of the kernels on the CPU, or of all where that is the only place.
-        comments: lines to stand above each kernel: nodes of the source model.
+        comments: lines to stand above each rendered kernel: nodes of the source model.
         module: the kernels of the device, as its driver takes them.
     """
 

@@ -14,7 +14,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
 from sterna.passes.fuse import Group
 from sterna.passes.linearize import CallSequence, Choice, Repeat
-from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed
+from sterna.passes.stages import Finished, Grouped, Lowered, Outline, Packed, Scheduled, Sequenced, Viewed, owners
 from sterna.targets.target import LEAST_ALIGNMENT
 from sterna.te.layout import most_elements
 from sterna.te.tensor import Kernel
@@ -162,7 +162,7 @@ def verify_lowered(lowered: Lowered, stage: str) -> None:
 
 def verify_finished(finished: Finished, stage: str) -> None:
     """Every kernel has a name of its own; what it accesses was proved when it was made."""
-    names = [kernel.function.name for kernel in finished.kernels]
+    names = [owner.code.name for owner in owners(finished.kernels)]
     _refuse([f"two kernels are named {name}" for name in names if names.count(name) > 1], stage)
 
 

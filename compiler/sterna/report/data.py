@@ -8,6 +8,7 @@ from typing import Any
 
 from sterna.bundle.roles import file_role
 from sterna.errors import error
+from sterna.passes.stages import owners
 from sterna.report.layout import lay_out
 from sterna.report.limits import Limits
 from sterna.report.links import Link, links
@@ -248,12 +249,13 @@ def _control(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kernels(subject: Subject, names: Sequence[str], code: Mapping[str, int]) -> list[dict[str, Any]]:
     sources = kernels_of(subject.place, names)
+    known = () if subject.compiled is None else owners(subject.compiled.kernels)
     rows: list[dict[str, Any]] = []
     for n, name in enumerate(names):
         text = sources.get(name)
         steps: list[dict[str, str]] | None = None
-        if subject.compiled is not None and n < len(subject.compiled.kernels):  # a copy is none of them
-            schedule = subject.compiled.kernels[n].schedule
+        if n < len(known):  # a copy is none of them
+            schedule = known[n].schedule
             steps = [] if schedule is None else [{"step": str(s), "words": in_words(s)} for s in schedule.steps]
         cut = text is not None and len(text) > _MOST_C
         rows.append(

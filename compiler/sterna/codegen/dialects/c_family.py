@@ -11,7 +11,7 @@ from sterna.codegen.dialect import Dialect
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
-from sterna.loops.program import KERNEL_FAILED, Buffer
+from sterna.loops.program import ARGUMENTS, KERNEL_FAILED, Buffer
 from sterna.targets.fetches import FETCH, FETCH_START, FETCH_WAIT
 from sterna.targets.target import Target
 from sterna.te.text import INFIX, RELATION
@@ -39,6 +39,8 @@ class CFamily(Dialect):
 
     Helper functions that the text calls are collected in `helpers`: (name, dtype, lanes).
     """
+
+    arguments: tuple[str, ...] = ARGUMENTS
 
     def __init__(self, target: Target):
         super().__init__(target)
@@ -78,23 +80,24 @@ class CFamily(Dialect):
         return f"const {type_} {name} = {value};"
 
     # -- the frame of a kernel, whose parameters are those of `sterna_kernel.h`
-    def bind(self, buffer: Buffer) -> str:
+    def bind(self, buffer: Buffer, begin: str) -> str:
         address = {
-            INPUT: f"call->in[{buffer.slot}]",
-            PARAM: f"(const void *)(call->params + {buffer.slot})",
-            OUTPUT: f"call->out[{buffer.slot}]",
+            INPUT: f"call->in[{begin}]",
+            PARAM: f"(const void *)(call->params + {begin})",
+            OUTPUT: f"call->out[{begin}]",
         }[buffer.scope]
         pointer = f"{'' if buffer.scope is OUTPUT else 'const '}{C_TYPE[buffer.dtype]} *"
         return f"{pointer}{'' if buffer.may_alias else 'restrict '}{buffer.name} = ({pointer}){address};"
 
-    def dimension(self, slot: int) -> str:
-        return f"({self.index_type})call->dims[{slot}]"
+    def dimension(self, slot: int, dtype: str) -> str:
+        sizes = "call->dims" if dtype == "int64" else f"((const {C_TYPE[dtype]} *)call->dims)"
+        return f"({self.index_type}){sizes}[{slot}]"
 
-    def allocate(self, buffer: Buffer, shared: bool) -> str:
+    def allocate(self, buffer: Buffer, begin: str, shared: bool) -> str:
         t = C_TYPE[buffer.dtype]
         if buffer.scope.in_scratch:
             pointer = f"{t} *{'' if shared else 'restrict '}{buffer.name}"
-            return f"{pointer} = ({t} *)(void *)(call->scratch + {buffer.slot});"
+            return f"{pointer} = ({t} *)(void *)(call->scratch + {begin});"
         return f"{t} {buffer.name}[{buffer.elements}];"
 
     def tasks(self, name: str, threaded: bool) -> str:

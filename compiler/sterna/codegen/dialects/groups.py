@@ -23,6 +23,7 @@ class GroupDialect(CFamily):
 
     vectors = False
     threads = True
+    arguments = ("int64",)
     address_spaces = (0, SHARED)
 
     #: Qualifiers of pointers to the memory of the device and to that of a group; of what no other pointer reaches.
@@ -39,24 +40,24 @@ class GroupDialect(CFamily):
     all_threads: str
 
     # -- the frame of a kernel
-    def bind(self, buffer: Buffer) -> str:
+    def bind(self, buffer: Buffer, begin: str) -> str:
         address = {
-            INPUT: f"in{buffer.slot}",
-            PARAM: f"(params + {buffer.slot})",
-            OUTPUT: f"out{buffer.slot}",
+            INPUT: f"in{begin}",
+            PARAM: f"(params + {begin})",
+            OUTPUT: f"out{begin}",
         }[buffer.scope]
         return self._pointer(buffer, "" if buffer.scope is OUTPUT else "const ", address, buffer.may_alias)
 
-    def dimension(self, slot: int) -> str:
+    def dimension(self, slot: int, dtype: str) -> str:
         return f"({self.index_type})dims[{slot}]"
 
-    def allocate(self, buffer: Buffer, shared: bool) -> str:
+    def allocate(self, buffer: Buffer, begin: str, shared: bool) -> str:
         if buffer.scope.in_scratch:
-            return self._pointer(buffer, "", f"(scratch + {buffer.slot})", shared)
+            return self._pointer(buffer, "", f"(scratch + {begin})", shared)
         if isinstance(buffer.scope, Memory):
             t = f"{self.near}{C_TYPE[buffer.dtype]} *"
-            return f"{t}{buffer.name} = ({t})({buffer.scope.name}_memory + {buffer.slot});"
-        return super().allocate(buffer, shared)
+            return f"{t}{buffer.name} = ({t})({buffer.scope.name}_memory + {begin});"
+        return super().allocate(buffer, begin, shared)
 
     def tasks(self, name: str, threaded: bool) -> str:
         t = self.index_type

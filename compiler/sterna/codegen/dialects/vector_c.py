@@ -33,8 +33,8 @@ class VectorC(CFamily):
     def truth_type(self, lanes: int, bits: int) -> str:
         return "int" if lanes == 1 else self.mask_type(bits, lanes)
 
-    def allocate(self, buffer: Buffer, shared: bool) -> str:
-        text = super().allocate(buffer, shared)
+    def allocate(self, buffer: Buffer, begin: str, shared: bool) -> str:
+        text = super().allocate(buffer, begin, shared)
         return text if buffer.scope.in_scratch else text.replace(";", " STERNA_ALIGNED;")
 
     def prefetch(self, name: str, index: str) -> str:

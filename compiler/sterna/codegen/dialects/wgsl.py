@@ -121,7 +121,7 @@ class Wgsl(CFamily):
         return f"let {name}: {type_} = {value};"
 
     # -- the frame of a kernel
-    def bind(self, buffer: Buffer) -> str:
+    def bind(self, buffer: Buffer, begin: str) -> str:
         slots = self._slots.get(buffer.scope.name)
         if slots is None:
             self._words[buffer.name] = _Words("params", atomic=False)
@@ -129,10 +129,10 @@ class Wgsl(CFamily):
         self._words[buffer.name] = self._memory
         return self._first(buffer, f"i32(call[{slots[buffer.slot]}])", 0)
 
-    def dimension(self, slot: int) -> str:
+    def dimension(self, slot: int, dtype: str) -> str:
         return f"i32(call[{OPERANDS + sum(map(len, self._slots.values())) + slot}])"
 
-    def allocate(self, buffer: Buffer, shared: bool) -> str:
+    def allocate(self, buffer: Buffer, begin: str, shared: bool) -> str:
         if buffer.scope.in_scratch:
             self._words[buffer.name] = self._memory
             return self._first(buffer, "scratch")
