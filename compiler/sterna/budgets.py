@@ -56,14 +56,7 @@ def _with(code: str, registers: int, products: int, **more: Any) -> Callable[[Ta
     """A target that wants such code, with tiles of at most so many registers and written out products."""
 
     def changed(target: Target) -> Target:
-        return replace(
-            target,
-            code=code,
-            vector_registers=min(target.vector_registers, 2 * registers),
-            integer_registers=min(target.integer_registers, registers),
-            unrolled_products=min(target.unrolled_products, products),
-            **more,
-        )
+        return replace(target.in_fewer_registers(registers, products), code=code, **more)
 
     return changed
 

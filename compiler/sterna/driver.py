@@ -18,7 +18,7 @@ from sterna.ir.printer import print_graph
 from sterna.ir.sizes import dimensions
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import context_of
-from sterna.passes.share_kernels import applies as shares_kernels
+from sterna.passes.shrink_kernels import applies as shrinks
 from sterna.pipeline import STAGES, Pass, outline_of, walk
 from sterna.targets.target import Target
 from sterna_runtime.advice import Advice, Option
@@ -59,7 +59,7 @@ def compile_graph(
         observe("import", print_graph(graph))
     with Ahead(model, options) as ahead:
         context = context_of(options, model)
-        if options.target.library and not shares_kernels(context):  # which is known once all are there
+        if options.target.library and not shrinks(context):  # which is known once all are there
             context = replace(context, ahead=ahead)
         compiled = walk(graph, context, watch=show, progress=progress)
     assert isinstance(compiled, Compiled)

@@ -55,8 +55,8 @@ from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weig
 from sterna.passes.planes import planes
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.separate_pools import separate_pools
-from sterna.passes.share_kernels import applies as shares_kernels
-from sterna.passes.share_kernels import share_kernels
+from sterna.passes.shrink_kernels import applies as shrinks
+from sterna.passes.shrink_kernels import shrink_kernels
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.stream_weights import applies as streams_weights
 from sterna.passes.stream_weights import stream_weights
@@ -269,9 +269,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("stream-weights", stream_weights, (("stream-weights", dumps.lowered_text),), checks.verify_lowered,
          streams_weights),
     Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
-    Pass(
-        "share-kernels", share_kernels, (("share-kernels", dumps.shared_text),), checks.verify_finished, shares_kernels,
-    ),
+    Pass("shrink-kernels", shrink_kernels, (("shrink-kernels", dumps.shared_text),), checks.verify_finished, shrinks),
     Pass("scratch", _scratch, (("scratch", dumps.memory_text),), checks.verify_memory, _scratch_is_planned),
     Pass(
         "pack", pack, (("pack", dumps.params_text),), checks.verify_packed,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int, Symbol
 from sterna.loops import program as P
 from sterna.te import expr as E
@@ -20,7 +21,7 @@ _FILLED = 4
 BYTES = 5
 #: What another address takes that is an argument away from the others: bytes of code (35 to 80), instructions whenever
 #: it is come by (3 to 7, as registers are moved to the stack for it).
-ADDRESS_BYTES, ADDRESS_INSTRUCTIONS = 40, 6
+ADDRESS_BYTES, ADDRESS_INSTRUCTIONS = 40, 5
 #: Bytes of code for an argument, and for a call that brings some.
 ARGUMENT_BYTES = 10
 
@@ -41,15 +42,20 @@ class Effort:
     written_addresses: int
 
 
-def effort(function: P.Function, sizes: Mapping[Symbol, int] | None = None) -> Effort:
-    """What a run of a program takes; `sizes`: of its dimensions."""
-    count = _Count({symbol: float(n) for symbol, n in (sizes or {}).items()})
+def effort(function: P.Function, vector_bits: int = 0, sizes: Mapping[Symbol, int] | None = None) -> Effort:
+    """What a run of a program takes.
+
+    Args:
+        vector_bits: of the processor's vectors, 0 for none; sizes: of the program's dimensions.
+    """
+    count = _Count(vector_bits, {symbol: float(n) for symbol, n in (sizes or {}).items()})
     count.visit(function.body, 1.0)
     return Effort(count.instructions, count.written, count.addresses, count.written_addresses)
 
 
 class _Count:
-    def __init__(self, symbols: dict[Symbol, float]):
+    def __init__(self, vector_bits: int, symbols: dict[Symbol, float]):
+        self.vector_bits = vector_bits
         #: What symbols are: those of loops half way through.
         self.symbols = symbols
         self.instructions = self.addresses = 0.0
@@ -76,9 +82,9 @@ class _Count:
         if isinstance(s, P.LetIndex):
             self.symbols[s.symbol] = self.at(s.value)
         if (value := P.value_of(s)) is not None:
-            self.add(sum(map(_instructions, E.walk(value))), times)
+            self.add(sum(map(self.node, E.walk(value))), times)
         if isinstance(s, P.Store):
-            self.add(s.value.lanes, times)
+            self.add(self.moved(s.buffer.dtype, s.value.lanes, s.stride), times)
             seen.add((s.buffer, Int(s.index.terms, 0)))
         for load in P.own_loads(s):
             if isinstance(load.tensor, P.Buffer):
@@ -89,6 +95,22 @@ class _Count:
     def add(self, instructions: int, times: float) -> None:
         self.instructions += instructions * times
         self.written += instructions
+
+    def node(self, node: Expr) -> int:
+        """Instructions of a node alone. Conversions of bytes are part of loads, constants and names of operations."""
+        if isinstance(node, (E.Const, E.IndexValue, P.Read, E.Cast, E.Bitcast, P.Lane)):
+            return 0
+        if isinstance(node, P.Apply):
+            return max(self.moved(operand.dtype, operand.lanes, 1) for operand in node.operands)
+        if isinstance(node, E.Load):
+            return self.moved(node.dtype, node.lanes, node.stride)
+        return -(-node.lanes * dtypes.bits(node.dtype) // self.vector_bits) if self.vector_bits else node.lanes
+
+    def moved(self, dtype: str, lanes: int, stride: int) -> int:
+        """Instructions that load or store so many elements."""
+        if stride not in (0, 1):
+            return lanes
+        return -(-lanes * dtypes.bits(dtype) // max(32, self.vector_bits))
 
     def at(self, index: Int) -> float:
         def value(atom: Atom) -> float:
@@ -105,10 +127,3 @@ def _fills(loop: P.For) -> bool:
     if not isinstance(s, P.Store) or not isinstance(s.value, E.Const) or not (loop.extent - loop.start).is_const:
         return False
     return s.index.coefficient(loop.symbol) == 1
-
-
-def _instructions(node: Expr) -> int:
-    """Of a node alone. Conversions of bytes are part of loads, constants and names of operations."""
-    if isinstance(node, (E.Const, E.IndexValue, P.Read, E.Cast, E.Bitcast, P.Lane)):
-        return 0
-    return 1 if isinstance(node, P.Apply) else node.lanes

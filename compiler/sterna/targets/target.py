@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.intrinsics import Intrinsic
@@ -237,6 +237,15 @@ class Target:
         """Whether memory is scarcest: a kernel pads what it reads, a few rows at a time, where a padded tensor
         would take more of it."""
         return self.static
+
+    def in_fewer_registers(self, registers: int, products: int) -> Target:
+        """A target whose tiles take at most so many registers and write out so many products."""
+        return replace(
+            self,
+            vector_registers=min(self.vector_registers, 2 * registers),
+            integer_registers=min(self.integer_registers, registers),
+            unrolled_products=min(self.unrolled_products, products),
+        )
 
     def lanes(self, dtype_bits: int) -> int:
         """Elements of that size in a vector register; 1 if there are no vectors."""
