@@ -38,9 +38,9 @@ INTEGERS = [
     ("mlperf_tiny_vww_int8", "cortex-m4", "llvm", 90.7, 7.93),
     ("mlperf_tiny_ad_int8", "cortex-m4", "llvm", 276.9, 0.385),
     ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 41.0, 1.0),
-    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 99.3, 1.94),
-    ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 119.9, 2.83),
-    ("mlperf_tiny_ad_int8", "cortex-m55", "llvm", 279.5, 0.0471),
+    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 90.0, 1.98),
+    ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 113.0, 2.8),
+    ("mlperf_tiny_ad_int8", "cortex-m55", "llvm", 275.0, 0.054),
 ]
 
 
@@ -56,9 +56,9 @@ def test_integers(model: str, target: str, generator: str, flash: float, million
 @pytest.mark.parametrize(
     ("model", "code", "memory", "millions"),
     [
-        ("mlperf_tiny_vww_f32", 18_200, 222_500, 19.0),
-        ("mlperf_tiny_resnet_f32", 7_900, 150_000, 25.5),
-        ("mlperf_tiny_ad_f32", 1_740, 1_200, 0.70),
+        ("mlperf_tiny_vww_f32", 13_000, 222_500, 19.6),
+        ("mlperf_tiny_resnet_f32", 7_300, 150_000, 26.5),
+        ("mlperf_tiny_ad_f32", 900, 700, 0.75),
     ],
 )
 def test_floats_by_gcc(model: str, code: int, memory: int, millions: float, tmp_path: Path) -> None:
@@ -69,3 +69,12 @@ def test_floats_by_gcc(model: str, code: int, memory: int, millions: float, tmp_
     assert found.code < code
     assert found.memory < memory
     assert found.instructions < millions * 1e6
+
+
+@pytest.mark.family("cortex-m4")
+def test_integers_by_gcc(tmp_path: Path) -> None:
+    """Kernels share code; with every size a constant it was 23,792 bytes, for 11.55 million instructions."""
+    need("arm-none-eabi-gcc", "compiles for Cortex-M")
+    found = taken("mlperf_tiny_vww_int8", "cortex-m4", "c", How("gcc", False, ("-O2",)), tmp_path)
+    assert found.code < 17_200
+    assert found.instructions < 12e6

@@ -26,10 +26,10 @@ class General:
     arguments: tuple[tuple[int, ...], ...]
 
 
-def are_alike(a: Function, b: Function) -> bool:
-    """Whether two programs differ only in numbers."""
+def are_alike(*functions: Function) -> bool:
+    """Whether programs differ only in numbers."""
     try:
-        together((a, b), lambda numbers: as_int(numbers[0]))
+        together(functions, lambda numbers: as_int(numbers[0]))
     except DiffersError:
         return False
     return True

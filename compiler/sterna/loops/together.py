@@ -2,11 +2,13 @@
 is a case (anti-unification; G. D. Plotkin, A Note on Inductive Generalization, 1970).
 
 Whatever stands at a place of all programs is compared there: names may differ, as may the numbers in positions, the
-constants in values and where buffers begin; all else may not.
+constants in values and where buffers begin; all else may not. But a loop that only some have is one of one iteration in
+the others, and a limit that only some have is none in the others.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -51,6 +53,10 @@ class _Walk:
         self.count, self.make = count, make
         #: The symbols of each program, by those of the program for all.
         self.symbols: list[dict[Symbol, Symbol]] = [{} for _ in range(count)]
+        #: Of each program, the variables of loops that it has not itself; those of the program for all, which therefore
+        #: may have any factor in that program: they are 0.
+        self.single: list[set[Symbol]] = [set() for _ in range(count)]
+        self.free: set[tuple[int, Symbol]] = set()
         #: Buffers and variables of the programs, by identity: those that stand for one another, and that for all.
         self.partners: dict[int, tuple[tuple[Any, ...], Any]] = {}
         self.values: dict[tuple[int, ...], Expr] = {}
@@ -70,6 +76,8 @@ class _Walk:
 
     def any(self, values: Sequence[Any]) -> Any:
         """What all of them are a case of."""
+        if any(isinstance(v, P.For) for v in values):
+            values = self.loops(values)
         first: Any = values[0]
         if isinstance(first, Expr):
             return self.value(values)
@@ -100,6 +108,18 @@ class _Walk:
             return first
         return first.changed(**changed) if isinstance(first, (Stmt, Expr)) else replace(first, **changed)
 
+    def loops(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Statements of which some are loops: all are, the others of one iteration."""
+        made: list[Any] = []
+        for n, value in enumerate(values):
+            if isinstance(value, P.For) or not isinstance(value, Stmt):
+                made.append(value)
+                continue
+            once = Symbol("once", 0, 0)
+            self.single[n].add(once)
+            made.append(P.For(once, as_int(1), "serial", value))
+        return made
+
     # -- what has a name
     def named(self, values: Sequence[Any]) -> Any:
         """Buffers or variables, which stand for one another wherever they occur."""
@@ -117,9 +137,12 @@ class _Walk:
         """The variable of a loop, or a position with a name, where it is defined."""
         lows, highs = ([getattr(s, side) for s in symbols] for side in ("lo", "hi"))
         lo = None if None in lows else min(lows)
-        new = Symbol(symbols[0].name, lo, None if None in highs else max(highs))
-        for each, symbol in zip(self.symbols, symbols, strict=True):
-            each[symbol] = new
+        named = next((s for s, single in zip(symbols, self.single, strict=True) if s not in single), symbols[0])
+        new = Symbol(named.name, lo, None if None in highs else max(highs))
+        for n, symbol in enumerate(symbols):
+            self.symbols[n][symbol] = new
+            if symbol in self.single[n]:
+                self.free.add((n, new))
         return new
 
     @staticmethod
@@ -168,7 +191,10 @@ class _Walk:
             others.append(own)
         total = self.numbers(tuple(i.const for i in indices))
         for symbols, coefficients in plain.items():
-            total = total + self.numbers(tuple(coefficients)) * _product([of(s) for s in symbols])
+            free = [any((n, s) in self.free for s in symbols) for n in range(self.count)]
+            some = next((c for c, any_will_do in zip(coefficients, free, strict=True) if not any_will_do), 0)
+            numbers = tuple(some if any_will_do else c for c, any_will_do in zip(coefficients, free, strict=True))
+            total = total + self.numbers(numbers) * _product([of(s) for s in symbols])
         for terms in _at_each_place(others):
             atoms = _product([self.atom(each) for each in _at_each_place([monomial for monomial, _ in terms])])
             total = total + self.numbers(tuple(c for _, c in terms)) * atoms
@@ -221,6 +247,9 @@ class _Walk:
             raise DiffersError
         if all(isinstance(v, E.Const) for v in values):
             return first if all(v == first for v in values) else self.constant(values)
+        if (limits := {_limit(v) for v in values}) != {""} and "" in limits and len(limits) == 2:
+            values = [_limited(v, max(limits)) for v in values]
+            first = values[0]
         if any(type(v) is not type(first) for v in values):
             raise DiffersError
         return cast(Expr, self.fields(values))
@@ -237,6 +266,24 @@ class _Walk:
         else:
             raise DiffersError
         return value if first.lanes == 1 else P.Broadcast(first.dtype, a=value, lanes=first.lanes)
+
+
+def _limit(value: Expr) -> str:
+    """ "minimum" or "maximum", where a value is that of another and a constant."""
+    limited = isinstance(value, E.Binary) and value.op in ("minimum", "maximum") and isinstance(value.b, E.Const)
+    return value.op if limited and isinstance(value, E.Binary) else ""
+
+
+def _limited(value: Expr, op: str) -> Expr:
+    """The same value, with a limit that none exceeds."""
+    if _limit(value) or value.dtype == "bool":
+        return value
+    if dtypes.is_float(value.dtype):
+        none = math.inf if op == "minimum" else -math.inf
+    else:
+        none = dtypes.limits(value.dtype)[op == "minimum"]
+    limit = E.Const(value.dtype, value=none, lanes=value.lanes)
+    return E.Binary(value.dtype, op=op, a=value, b=limit, lanes=value.lanes)
 
 
 def _at_each_place(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:

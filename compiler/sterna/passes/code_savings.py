@@ -141,7 +141,16 @@ def _alike(forms: Sequence[Form]) -> list[list[Form]]:
     classes: list[list[Form]] = []
     for form in forms:
         function = form.planned.function
-        known = next((each for each in classes if are_alike(each[0].planned.function, function)), None)
+        # What is like the first may differ from another, as a lower limit from an upper one.
+        known = next(
+            (
+                each
+                for each in classes
+                if are_alike(each[0].planned.function, function)
+                and are_alike(*(other.planned.function for other in each), function)
+            ),
+            None,
+        )
         if known is None:
             classes.append([form])
         else:

@@ -185,10 +185,12 @@ def plan_memory(
     control: Sequence[Control] = (),
     memories: Sequence[Memory] = (),
     alignment: int = ALIGNMENT,
+    lent: bool = False,
 ) -> MemoryPlan:
     """Places every intermediate buffer.
 
     Args:
+        lent: buffers may lie in an output of the graph, until that is written.
         keep_all: no memory is reused, so that every intermediate tensor can be looked at after a run.
         memories: that the buffers may lie in; none: one arena of any size.
         control: of the calls (`passes.linearize`).
@@ -201,6 +203,8 @@ def plan_memory(
     else:
         _coalesce(calls, views, buffers)
         _share(calls, views, buffers)
+        if lent and not control and len(memories) < 2:
+            _lend(graph, calls, views, buffers)
     every = list({id(b): b for b in buffers.values()}.values())
     unique = [b for b in every if not b.fixed]
     runs = _runs(len(calls), control)
@@ -284,7 +288,7 @@ def _lives(
 
 def _size(root: Value, alignment: int) -> int:
     """Bytes of a buffer."""
-    return aligned(most_elements(root.shape) * dtypes.size(root.dtype), alignment)
+    return aligned(_bytes(root), alignment)
 
 
 def _fleeting(lives: Sequence[Life], places: Sequence[Place]) -> frozenset[Value]:
@@ -330,6 +334,55 @@ def _coalesce(calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]
         place.take(made)
         for member in made.members:
             buffers[member] = place
+
+
+def _lend(graph: Graph, calls: Sequence[Call], views: Views, buffers: dict[Value, _Buffer]) -> None:
+    """Lets buffers that are needed before an output of the graph is written lie in its memory, which nobody reads
+    until then, where that makes the arena smaller: at every moment when most is alive, the largest that may."""
+    arguments = {views.storage(v).root for v in graph.arguments}
+    roots = {views.storage(v).root for v in graph.results} - arguments
+    outputs = [buffers[root] for root in roots if root in buffers]
+    hosts: dict[int, list[_Buffer]] = {id(out): [] for out in outputs}
+
+    def may(b: _Buffer, out: _Buffer) -> bool:
+        last = out.members[-1]
+        fits = all(v.dtype == last.dtype and _bytes(v) <= _bytes(last) for v in b.members)
+        free = all(b.last < other.first or other.last < b.first for other in hosts[id(out)])
+        return fits and free and b.last < out.first
+
+    def placed() -> list[_Buffer]:
+        taken = {id(b) for inside in hosts.values() for b in inside}
+        return [b for b in {id(b): b for b in buffers.values()}.values() if not b.fixed and id(b) not in taken]
+
+    def alive(each: Sequence[_Buffer], n: int) -> int:
+        return sum(b.size for b in each if b.first <= n <= b.last)
+
+    states = {id(buffers[v]) for v in graph.live_in if v in buffers}
+    most = before = max((alive(placed(), n) for n in range(len(calls))), default=0)
+    while True:
+        rest = placed()
+        moment = max(range(len(calls)), key=lambda n: (alive(rest, n), n), default=0)
+        most = alive(rest, moment)
+        found = [
+            (b.size, n, b, out)
+            for n, b in enumerate(rest)
+            for out in outputs
+            if b.first <= moment <= b.last and id(b) not in states and may(b, out)
+        ]
+        if not found:
+            break
+        *_, b, out = max(found, key=lambda each: each[:2])
+        hosts[id(out)].append(b)
+    if most < before:
+        for out in outputs:
+            for b in hosts[id(out)]:
+                out.members = b.members + out.members
+                for member in b.members:
+                    buffers[member] = out
+
+
+def _bytes(root: Value) -> int:
+    return most_elements(root.shape) * dtypes.size(root.dtype)
 
 
 def _alike(a: Storage, b: Storage) -> bool:
