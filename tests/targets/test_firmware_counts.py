@@ -32,11 +32,11 @@ def taken(model: str, target: str, generator: str, how: How, folder: Path) -> Me
 #: KB of flash and million instructions.
 INTEGERS = [
     ("mlperf_tiny_kws_int8", "cortex-m4", "c", 40.4, 4.38),
-    ("mlperf_tiny_vww_int8", "cortex-m4", "c", 88.8, 8.43),
-    ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 114.1, 17.5),
-    ("mlperf_tiny_ad_int8", "cortex-m4", "c", 276.9, 0.386),
-    ("mlperf_tiny_vww_int8", "cortex-m4", "llvm", 90.7, 7.93),
-    ("mlperf_tiny_ad_int8", "cortex-m4", "llvm", 276.9, 0.385),
+    ("mlperf_tiny_vww_int8", "cortex-m4", "c", 80.0, 8.63),
+    ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 112.4, 17.5),
+    ("mlperf_tiny_ad_int8", "cortex-m4", "c", 274.0, 0.386),
+    ("mlperf_tiny_vww_int8", "cortex-m4", "llvm", 83.0, 8.07),
+    ("mlperf_tiny_ad_int8", "cortex-m4", "llvm", 274.0, 0.385),
     ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 41.0, 1.0),
     ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 90.0, 1.98),
     ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 113.0, 2.8),

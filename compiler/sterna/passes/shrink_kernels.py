@@ -20,7 +20,7 @@ from sterna.loops.effort import BYTES, effort
 from sterna.loops.generalize import generalize
 from sterna.passes.code_savings import Form, choose_forms
 from sterna.passes.context import PassContext
-from sterna.passes.plan_kernels import exact_weights, propose_schedule, realize, symmetric_weights
+from sterna.passes.plan_kernels import exact_weights, known_weights, propose_schedule, realize
 from sterna.passes.stages import Finished, Planned
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
@@ -69,14 +69,15 @@ def _smaller(form: Form, share: float, finished: Finished, context: PassContext)
     call = next(c for c, k in zip(finished.sequence.calls, finished.kernel_of, strict=True) if k == form.kernel)
     if not isinstance(call.kernel, Kernel) or form.planned.schedule is None:
         return
-    known = [form.planned.schedule.steps]
+    # What is known of weights holds for all calls of a kernel as it was asked for the target.
+    exact = exact_weights(call, frozenset() if context.options.widened else halves_of(finished.graph))
+    known = known_weights(call, context.target)
+    seen = [form.planned.schedule.steps]
     for target in _lesser(context.target, share):
-        exact = exact_weights(call, frozenset() if context.options.widened else halves_of(finished.graph))
-        symmetric = symmetric_weights(call, target)
-        schedule = propose_schedule(call, target, context.options.stored_weights, exact, symmetric)
-        if schedule is None or schedule.steps in known:
+        schedule = propose_schedule(call, target, context.options.stored_weights, exact, known)
+        if schedule is None or schedule.steps in seen:
             continue
-        known.append(schedule.steps)
+        seen.append(schedule.steps)
         planned: Planned = realize(call, schedule, target, form.planned.function.name)
         yield Form(form.kernel, planned, effort(planned.function, target.vector_bits))
 
