@@ -48,7 +48,8 @@ def shrink_kernels(finished: Finished, context: PassContext) -> Finished:
         Form(n, planned, effort(planned.function, target.vector_bits)) for n, planned in enumerate(finished.kernels)
     ]
     total = sum(form.effort.instructions * runs[form.kernel] for form in forms)
-    if target.code == "fast" and context.options.tuning is None:
+    # Other forms read weights where they lie, which fetches are for; and what was tuned stays.
+    if target.code == "fast" and target.flash is None and context.options.tuning is None:
         for form in tuple(forms):
             share = form.effort.instructions * runs[form.kernel] / max(total, 1)
             if share <= _SMALL_SHARE and form.effort.written * BYTES >= _LEAST_CODE:
