@@ -19,6 +19,8 @@ from sterna.schedule.strategies.analysis import Context, divisors, inline_elemen
 from sterna.schedule.strategies.operands import Contraction, analyse, bytes_of, least_cycles
 from sterna.schedule.strategies.padding import Padded, pad_rows, padded_of
 from sterna.schedule.strategies.register_tile import (
+    MOST_PRODUCTS,
+    STEPS,
     RegisterTile,
     by_lane,
     crowded,
@@ -37,8 +39,6 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Tiles that read a panel of weights from which on it is widened for all of them, and not in each.
 TILES_OF_A_PANEL = 4
-#: Steps of a reduction that may be tried written out, as long as the products of vectors are no more than that.
-STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
 #: Where code is to be small: sums of a tile, and their steps, from which on a loop finishes them.
 LOOPED_SUMS, LOOPED_STEPS = 4, 24
 #: Of L2, what a widened panel may take.

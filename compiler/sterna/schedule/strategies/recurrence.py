@@ -14,7 +14,7 @@ from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, STATE
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, contraction_operands, expanded_loads, product, size, stride_of
-from sterna.schedule.strategies.register_tile import PAIRED, most_steps, part_by_lane
+from sterna.schedule.strategies.register_tile import MOST_PRODUCTS, PAIRED, STEPS, most_steps, part_by_lane
 from sterna.schedule.strategies.register_tile import tiles as tiles_of
 from sterna.schedule.strategies.tasks import L2_RATE, shared
 from sterna.te.axis import Axis
@@ -190,16 +190,25 @@ def _placed(s: Schedule, t: Tensor, columns: Axis | None, lanes: int, context: C
     """The nest of a stage within a tile of so many vectors: reduction loops, then rows and gates, then vectors."""
     spatial = [a.name for a in t.axes]
     reduced = [a.name for a in t.reduction.axes] if t.reduction is not None else []
-    if reduced and columns is not None and lanes > 1 and _by_lane(t, context):
+    written = ""
+    if reduced and columns is not None:
         assert t.reduction is not None
-        gates = product([a.extent for a in t.axes]) // size(columns.extent)
-        most = most_steps(1, vectors * gates, lanes, context, taken=True, dtype=t.dtype)
-        reduced[-1:] = s.split(t.name, reduced[-1], part_by_lane(t.reduction.axes[-1], lanes, most))
-        s.by_lane(t.name, reduced[-1], lanes)
+        beside = vectors * (product([a.extent for a in t.axes]) // size(columns.extent))
+        most = (n for n in STEPS if n * beside <= MOST_PRODUCTS)
+        if lanes > 1 and _by_lane(t, context):
+            steps = most_steps(1, beside, lanes, context, taken=True, dtype=t.dtype)
+            steps = context.choose("unrolled", lambda: most, steps)
+            reduced[-1:] = s.split(t.name, reduced[-1], part_by_lane(t.reduction.axes[-1], lanes, steps))
+            s.by_lane(t.name, reduced[-1], lanes)
+        elif (steps := context.choose("unrolled", lambda: most, 1)) > 1:
+            reduced[-1:] = s.split(t.name, reduced[-1], steps)
+            written = reduced[-1]
     if columns is not None and len(spatial) > 1:
         vector, lane = s.split(t.name, spatial[-1], lanes)
         spatial[-1:] = [vector, lane]
     s.reorder(t.name, *reduced, *spatial)
+    if written:
+        s.unroll(t.name, written)
     for axis in spatial[:-1] if columns is not None else spatial:
         s.unroll(t.name, axis)
     if columns is not None and len(spatial) > 1:

@@ -19,6 +19,8 @@ PAIRED = 64
 MOST_VECTORS = 8
 #: Vectors that a tile may have in a trial, whatever the target says of its registers.
 LEAST_TILES = 32
+#: Steps of a reduction that may be tried written out, as long as the products of vectors are no more than that.
+STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
 #: Bytes that come from behind L2 in a cycle.
 L3_RATE = 16
 
