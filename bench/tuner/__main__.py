@@ -7,6 +7,7 @@
     ci/bench-tuner networks detector.onnx --shape image=1,3,320,320 -t arm64 --on counted
     ci/bench-tuner transfer mtcnn_rnet_f32 -t x86-64-v4
     ci/bench-tuner prior -o compiler/sterna/tuning/priors
+    ci/bench-tuner prediction                    # CPU time of a candidate
 
 `curves` measures each schedule that an explorer asks for once, into a table that is kept (--table), and replays the
 explorers on it: the same command goes on where it was ended. It ends with 1 where the learned explorer's best of 170
@@ -38,9 +39,10 @@ from sterna.records import Database, default_place
 from sterna.tuning.prior import to_bytes
 from sterna_runtime.cli.values import dim
 from tuner.curves import panels, table_of
-from tuner.kernels import DEVICES, KERNELS
+from tuner.kernels import DEVICES, KERNELS, kernel_of
 from tuner.networks import priors, transferred, tuned
 from tuner.picture import svg
+from tuner.prediction import predicted
 from tuner.replay import WAYS, replayed
 from tuner.table import Table
 
@@ -144,6 +146,16 @@ def _prior(asked: argparse.Namespace) -> int:
     return 0
 
 
+def _prediction(asked: argparse.Namespace) -> int:
+    print("| kernel | device | drawing, ms | features, ms | trees, ms |\n" + "| --- " * 5 + "|")
+    for device in DEVICES:
+        for name in KERNELS:
+            each = predicted(kernel_of(name, device), asked.candidates)
+            row = (name, device.title, f"{each.drawing:.2f}", f"{each.features:.2f}", f"{each.trees:.3f}")
+            print(f"| {' | '.join(row)} |", flush=True)
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="ci/bench-tuner", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -180,6 +192,9 @@ def main() -> int:
     prior.add_argument("--records", default=str(default_place().with_name("bench-networks.db")))
     prior.add_argument("-o", "--output", required=True, metavar="FOLDER")
     prior.set_defaults(run=_prior)
+    prediction = commands.add_parser("prediction", help="CPU time of ranking a candidate, of six kernels")
+    prediction.add_argument("--candidates", type=int, default=200, help="of each kernel")
+    prediction.set_defaults(run=_prediction)
     asked = parser.parse_args()
     run: int = asked.run(asked)
     return run

@@ -53,7 +53,7 @@ class Fuse:
     width: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class RaggedTail:
     """In the last iteration (`full`) of an outer axis, the inner axis has only `rest` of its `factor` iterations: what
     remains of a reduction that rfactor has cut into lanes. Where `rest` depends on a dimension, it is done in several

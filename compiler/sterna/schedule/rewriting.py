@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
@@ -30,6 +31,8 @@ class Factored(NamedTuple):
     body: Reduce
 
 
+# A search factors a stage the same way in thousands of schedules; what it makes is never changed.
+@lru_cache(256)
 def factored(stage: Tensor, reduction: Reduce, parent: Axis, factor: int, name: str, outermost: bool) -> Factored:
     """A stage's reduction by lanes: partial results over every `factor`-th position of an axis, then over the lanes.
 
