@@ -202,6 +202,7 @@ API result cuStreamSynchronize(void *stream) {
   ENTER("cuStreamSynchronize");
   return run((Stream *)stream);
 }
+#ifndef WITHOUT_EVENTS
 API result cuEventCreate(void **out, unsigned) { ENTER("cuEventCreate"); *out = new Event; return 0; }
 API result cuEventDestroy_v2(void *event) { delete (Event *)event; return 0; }
 API result cuEventRecord(void *event, void *stream) {
@@ -213,6 +214,7 @@ API result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
   *milliseconds = std::chrono::duration<float, std::milli>(((Event *)end)->time - ((Event *)start)->time).count();
   return 0;
 }
+#endif
 
 API result cuModuleLoadDataEx(void **out, const char *text, unsigned n, int *options, void **values) {
   ENTER("cuModuleLoadDataEx");

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,16 +31,17 @@ from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
-from support.cuda_driver import Driver
+from support.cuda_driver import Driver, build
 from support.every_operator import agree, every_operator
 from support.open_networks import rows
+from support.tools import ROOT
 from support.trained import agree as agrees
 from support.trained import digits, sample
 
 pytestmark = pytest.mark.family("cuda")
 PARTS = 16
 SAMPLED = range(PARTS) if os.environ.get("STERNA_CUDA") == "all" else (6,)
-NETWORKS = ("digits", "mlperf_tiny_kws_int8", "mlperf_tiny_ad_f32", "silero_vad_16k_f32", "mnist_cntk_f32")
+NETWORKS = ("mlperf_tiny_kws_int8", "silero_vad_16k_f32")
 
 
 @pytest.fixture(autouse=True)
@@ -361,3 +364,52 @@ def test_commands(tmp_path: Path) -> None:
         done = runner.invoke(program, [str(part) for part in command])
         assert done.exit_code == 0, done.output
         assert says in done.output, done.output
+
+
+# ---------------------------------------------------------------- other drivers, each in a process of its own
+_RUNS = """
+import sys
+from sterna_runtime import SternaError, load
+import numpy as np
+try:
+    with load(sys.argv[1]) as loaded:
+        x = np.load(sys.argv[2])
+        for _ in range(4):
+            found = loaded.run({"image": x})
+        np.save(sys.argv[3], found["scores"])
+except SternaError as problem:
+    print(problem)
+"""
+
+
+def in_a_process(bundle: Path, drivers: Path, folder: Path) -> str:
+    """What loading and running says where the system finds libraries in a folder; the result is found.npy."""
+    np.save(folder / "x.npy", digits().cases[0].inputs["image"])
+    (folder / "runs.py").write_text(_RUNS)
+    search = os.pathsep.join([str(ROOT / "compiler"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, folder / "runs.py", bundle, folder / "x.npy", folder / "found.npy"]
+    return subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, "LD_LIBRARY_PATH": str(drivers), "PYTHONPATH": search},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+def test_no_driver(bundle: Path, tmp_path: Path) -> None:
+    """What stands in the driver's place is no library, so that a driver which may be installed is not found."""
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    if Path("/usr/lib/wsl/lib/libcuda.so.1").exists():
+        pytest.skip("a driver is installed that is opened by its path")
+    said = in_a_process(bundle, tmp_path, tmp_path)
+    assert "E0507" in said
+    assert "libcuda.so.1 cannot be opened: install NVIDIA's driver, or compile with --target opencl or host" in said
+
+
+@pytest.mark.parametrize(("flag", "says"), [("WITHOUT_GRAPHS", ""), ("WITHOUT_EVENTS", "the driver has no cuEvent")])
+def test_a_driver_that_lacks_functions(flag: str, says: str, bundle: Path, tmp_path: Path) -> None:
+    """Graphs are only a shorter way."""
+    build(tmp_path, f"-D{flag}")
+    said = in_a_process(bundle, tmp_path, tmp_path)
+    assert said == "" if not says else says in said and "E0507" in said
+    if not says:
+        agrees(digits(), 0, [np.load(tmp_path / "found.npy")])
