@@ -355,12 +355,18 @@ def _sign_flips() -> Iterable[Idiom]:
 def _partial_loads() -> Iterable[Idiom]:
     """A part of a vector by one load with a mask, where C would load and join several pieces; with Helium, which has no
     shorter vectors, also what is as long as one."""
-    for dtype, element in (("int8", "s8"), ("uint8", "u8")):
+    for dtype, element, size in (("int8", "s8", "b"), ("uint8", "u8", "b"), ("int16", "s16", "h")):
         for operation in ("load_part", "load_front"):
+            bits = dtypes.bits(dtype)
             yield Idiom(
-                operation, dtype, 16, (("mve",),), c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
-                c=f"($T)vldrbq_z_{element}($a, vctp8q((uint32_t)$b))",
+                operation, dtype, 128 // bits, (("mve",),), c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+                c=f"($T)vldr{size}q_z_{element}($a, vctp{bits}q((uint32_t)$b))",
             )  # fmt: skip
+    # Bytes that are half a vector: widened by the load, which takes their narrowing back where they are widened.
+    yield Idiom(
+        "load_part", "int8", 8, (("mve",),), c_header="arm_mve.h", c_when="defined(__ARM_FEATURE_MVE)",
+        c="__builtin_convertvector(vldrbq_z_s16($a, vctp16q((uint32_t)$b)), $T)",
+    )  # fmt: skip
     for dtype in ("float32", "int32", "uint32"):
         for lanes, feature in ((4, "avx512vl"), (8, "avx512vl"), (16, "avx512f")):
             name = f"__builtin_ia32_loadups{32 * lanes}_mask"

@@ -104,8 +104,8 @@ class Target:
             gives what the model says in float64 or by several roundings.
         high_products: whether vectors of integers have products of which the upper word is kept, rounded or not, so
             that only what models say in float64 is scaled otherwise.
-        long_vectors: whether there are vectors of integers of 64 bits; if not, kernels that compute with those have no
-            vectors.
+        long_vectors: whether there are vectors of integers of 64 bits; if not, kernels that add up products and compute
+            with those have no vectors.
         compares_floats: whether vectors of floats are compared in every way; if not, kernels that compare floats
             otherwise than for their extrema, or convert them, compute without vectors.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;

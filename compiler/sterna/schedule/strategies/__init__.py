@@ -28,7 +28,7 @@ from sterna.schedule.strategies import (
     tile,
     window,
 )
-from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats, has_longs
+from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats, scales_longs
 from sterna.schedule.strategies.counts import negate_counts
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.targets.features import widths
@@ -65,7 +65,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     row by row.
     """
     floats = not context.target.compares_floats and compares_floats(kernel)
-    if floats or (not context.target.long_vectors and has_longs(kernel)):
+    if floats or (not context.target.long_vectors and scales_longs(kernel)):
         context = replace(context, target=replace(context.target, vector_bits=0))
     bits = context.target.vector_bits
     chosen = context.choose("vector_bits", lambda: _other_widths(context), bits)

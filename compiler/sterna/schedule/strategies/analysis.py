@@ -87,8 +87,10 @@ class Context:
 _NO_COMPARISON = ("add", "sub", "mul", "div", "minimum", "maximum", "neg", "sqrt")
 
 
-def has_longs(kernel: Kernel) -> bool:
-    """Whether a stage computes with integers of 64 bits, and does not only move or widen them."""
+def scales_longs(kernel: Kernel) -> bool:
+    """Whether a kernel adds up products and computes with integers of 64 bits, and does not only move or widen them."""
+    if all(contraction_operands(t) is None for t in kernel.stages if t.body is not None):
+        return False
     nodes = (n for t in kernel.stages if t.body is not None for n in E.walk(t.body))
     moves = (E.Load, E.Const, E.Cast, E.IndexValue)
     return any(n.dtype in ("int64", "uint64") and not isinstance(n, moves) for n in nodes)
