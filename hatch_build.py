@@ -41,7 +41,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         self.app.display_info(f"compiling the C runtime for {made_for.target}")
         library = recipe.compile_for(made_for, root / "runtime_c", Path(self._scratch.name))
         build_data["force_include"][str(library)] = f"sterna_runtime/_lib/{library.name}"
-        for kind in recipe.DEVICES:
+        for kind in recipe.devices_of(made_for.system):
             driver = recipe.compile_for(made_for, root / "runtime_c", Path(self._scratch.name), kind)
             build_data["force_include"][str(driver)] = f"sterna_runtime/_lib/{driver.name}"
         build_data["pure_python"] = False

@@ -24,7 +24,7 @@ import numpy as np
 
 from sterna.api import compile_to
 from sterna.errors import SternaError
-from sterna_runtime.recipe import DEVICES, WHEELS, Platform, library_name, this_platform
+from sterna_runtime.recipe import WHEELS, Platform, devices_of, library_name, this_platform
 from sterna_runtime.version import __version__
 from support.matrix import Place, model_names, near_this_machine
 from support.trained import Trained, agree, trained
@@ -80,7 +80,7 @@ def read(wheel: Path, platform: Platform, work: Path) -> str:
         [metadata] = [Parser().parsestr(archive.read(n).decode()) for n in names if n.endswith("/METADATA")]
         places = sorted(n for n in names if "/_lib/" in n)
         own = f"sterna_runtime/_lib/{library_name(platform.system)}"
-        drivers = [f"sterna_runtime/_lib/{library_name(platform.system, kind)}" for kind in DEVICES]
+        drivers = [f"sterna_runtime/_lib/{library_name(platform.system, kind)}" for kind in devices_of(platform.system)]
         _same(f"{wheel.name}: libraries", places, sorted([own, *drivers]))
         library = archive.read(own)
     needs = [need for need in metadata.get_all("Requires-Dist", []) if "extra" not in need]

@@ -49,7 +49,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         made_for = recipe.platform_of_build()
         self._scratch = tempfile.TemporaryDirectory()
         self.app.display_info(f"compiling the C runtime for {made_for.target}")
-        for kind in ("", *recipe.DEVICES):
+        for kind in ("", *recipe.devices_of(made_for.system)):
             library = recipe.compile_for(made_for, sources, Path(self._scratch.name), kind)
             included[str(library)] = f"sterna_runtime/_lib/{library.name}"
         build_data["pure_python"] = False

@@ -14,7 +14,7 @@ from sterna_runtime import library
 from sterna_runtime.abi import FORMAT_WITH_DEVICES, MESSAGE_BYTES
 from sterna_runtime.errors import error
 from sterna_runtime.private import cache_directory, make_private
-from sterna_runtime.recipe import DEVICES
+from sterna_runtime.recipe import devices_of
 
 
 def needed(directory: str) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def needed(directory: str) -> tuple[str, ...]:
 def drivers(kinds: tuple[str, ...]) -> ctypes.Array[c_void_p]:
     """The tables of the libraries that drive devices of these kinds, as `sterna_options.devices` takes them; a kind
     that there is no library for is left out, and the C runtime refuses the bundle by its name."""
-    tables = [getattr(_library(kind), f"sterna_{kind}")() for kind in kinds if kind in DEVICES]
+    tables = [getattr(_library(kind), f"sterna_{kind}")() for kind in kinds if kind in devices_of()]
     return (c_void_p * len(tables))(*tables)
 
 

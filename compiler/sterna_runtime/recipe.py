@@ -19,8 +19,15 @@ SOURCES = (
 )
 """The files of runtime_c/src, without the extension."""
 
-DEVICES = {"opencl": ("nodes", "opencl", "system"), "cuda": ("nodes", "cuda", "cuda_driver", "system")}
+DEVICES = {
+    "opencl": ("nodes", "opencl", "system"),
+    "cuda": ("nodes", "cuda", "cuda_driver", "system"),
+    "metal": ("nodes", "metal", "system"),
+}
 """Libraries beside the runtime that drive devices: by their kind, the files of runtime_c/devices."""
+
+_ONLY_ON = {"metal": "Darwin"}
+"""Kinds of devices that one system alone has."""
 
 SHARED_WITH_DEVICES = ("cpu", "dims", "hash", "heap", "json", "library", "manifest", "status", "values")
 """Files of runtime_c/src that those need parts of; the linker leaves out the rest."""
@@ -39,6 +46,11 @@ FLAGS = (
     "-DSTERNA_BUILDING",
 )
 """For size: the time goes into the kernels, which are not compiled here."""
+
+
+def devices_of(system: str | None = None) -> tuple[str, ...]:
+    """The kinds of devices that machines with a system, as `platform.system()` names it (here: this one), may have."""
+    return tuple(kind for kind in DEVICES if _ONLY_ON.get(kind) in (None, system or platform.system()))
 
 
 def library_name(system: str | None = None, kind: str = "") -> str:

@@ -29,10 +29,8 @@ def cuda_target() -> Target:
 
 
 def metal_target() -> Target:
-    """Any device of Metal; source only."""
-    return replace(
-        cuda_target(), name="metal", llvm_triple="", dialect="metal", pointer_bits=32, fma_float64=False
-    )
+    """The target metal as a processor's, whose kernels are all source of one kind."""
+    return replace(load_target("metal"), device=None)
 
 
 @dataclass(frozen=True)

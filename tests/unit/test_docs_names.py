@@ -36,7 +36,7 @@ GENERATED = ROOT / "docs" / "errors.md"
 WRITTEN = [page for page in PAGES if page != GENERATED]
 HEADERS = [
     ROOT / "runtime_c" / "include" / name
-    for name in ("sterna.h", "sterna_kernel.h", "sterna_device.h", "sterna_opencl.h", "sterna_cuda.h")
+    for name in ("sterna.h", "sterna_kernel.h", "sterna_device.h", "sterna_opencl.h", "sterna_cuda.h", "sterna_metal.h")
 ]
 HEADERS.append(ROOT / "runtime_apple" / "include" / "sterna_linked.h")
 

@@ -46,12 +46,12 @@ def test_strategies_name_no_target() -> None:
 
 def test_generators_know_no_processor() -> None:
     """What processors can is declared in `intrinsics` and `targets`; one file has LLVM's own names of machines."""
-    dialects = {"c99", "opencl", "cuda"}  # targets that are called as what they are written in
+    dialects = {"c99", "opencl", "cuda", "metal"}  # targets that are called as what they are written in
     words = words_of_targets() - dialects | {"mmx", "sse", "sse2", "f16c", "vnni", "thumb", "simd128", "ia32", "_mm"}
     alternatives = "|".join(map(re.escape, sorted(words)))
     forbidden = re.compile(rf"(?<![A-Za-z])({alternatives})(?![a-z])", re.IGNORECASE)
     sources = [p for p in (PACKAGE / "codegen").rglob("*.py") if p.name != "llvm_machine.py"]
-    templates = [p for folder in ("c", "cuda", "opencl") for p in (ROOT / "templates" / folder).glob("*.j2")]
+    templates = [p for folder in ("c", "cuda", "metal", "opencl") for p in (ROOT / "templates" / folder).glob("*.j2")]
     found = {p.name: forbidden.findall(p.read_text(encoding="utf-8")) for p in (*sources, *templates)}
     assert {name: hits for name, hits in found.items() if hits} == {}
 

@@ -14,6 +14,7 @@ _ROLES = {
     "kernels.c": "source of the kernels",
     "kernels.cl": "kernels of the device, OpenCL C",
     "kernels.ptx": "kernels of the device, PTX",
+    "kernels.metal": "kernels of the device, Metal",
     "strings.json": "strings by number",
     "golden.json": "golden sets: names and sizes",
     "golden.bin": "golden sets: arrays",

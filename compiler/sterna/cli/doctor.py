@@ -19,12 +19,13 @@ from sterna.toolchain.doctor import Tool, toolchain_report
 from sterna.version import __version__
 from sterna_runtime import devices, library
 from sterna_runtime.private import cache_state
-from sterna_runtime.recipe import DEVICES, this_machine
+from sterna_runtime.recipe import devices_of, this_machine
 
 #: Devices by kind: their name in prose, and how to get one.
 _DEVICES = {
     "opencl": ("OpenCL", "install the GPU's driver with its OpenCL, or pocl-opencl-icd"),
     "cuda": ("CUDA", "install NVIDIA's driver"),
+    "metal": ("Metal", "it is a part of macOS"),
 }
 _NEEDED = ("ziglang", "llvmlite")
 
@@ -90,7 +91,7 @@ def _optional() -> list[Tool]:
         if frontend.runtime is not None:
             gives = f"the reference of `sterna verify` for models of {frontend.title}"
             tools.append(_package(gives, *frontend.runtime.distributions))
-    tools += [_device(kind) for kind in DEVICES]
+    tools += [_device(kind) for kind in devices_of()]
     return [*tools, _package("images as inputs of `sterna run`", "pillow", install='pip install "sterna[image]"')]
 
 

@@ -31,6 +31,7 @@ from sterna_runtime.recipe import (
     SHARED_WITH_DEVICES,
     SOURCES,
     Platform,
+    devices_of,
     library_name,
     this_platform,
 )
@@ -98,7 +99,7 @@ def deb_packages(
         SternaError: E0006 or E0503 to E0507, it is no whole bundle for Linux with glibc; E0203 Debian takes no such
             name, version or maintainer; E0204 the place is taken or cannot be written; E0402 there is no zig.
     """
-    native = read_native(bundle)
+    native = read_native(bundle, "Linux")
     system = _system(native, Path(bundle))
     own = name or f"sterna-{native.model.replace('_', '-').lower()}"
     person = maintainer or _person()
@@ -183,14 +184,14 @@ def _runtime(system: _System, person: str) -> bytes:
         f"{system.libraries}/{library_name('Linux', kind)}": _built(
             system, library_name("Linux", kind), partial(_driver, system, kind)
         )
-        for kind in DEVICES
+        for kind in devices_of("Linux")
     }
     headers = (
         "sterna.h",
         "sterna.hpp",
         "sterna_kernel.h",
         "sterna_device.h",
-        *(f"sterna_{kind}.h" for kind in DEVICES),
+        *(f"sterna_{kind}.h" for kind in devices_of("Linux")),
     )
     files |= {f"usr/include/{name}": (root / "include" / name).read_bytes() for name in headers}
     title = "runtime for machine-learning models compiled by Sterna"

@@ -14,7 +14,7 @@ from sterna_runtime.describe import dimension_text
 from sterna_runtime.errors import error
 from sterna_runtime.golden import NAMES
 from sterna_runtime.reader import contents, read_graph
-from sterna_runtime.recipe import DEVICES, SOURCES
+from sterna_runtime.recipe import DEVICES, SOURCES, devices_of
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,11 @@ def _has_source(graph: dict[str, Any]) -> bool:
     return not graph.get("library") and any("device" not in kernel for kernel in graph["kernels"])
 
 
-def read_native(bundle: str | os.PathLike[str]) -> Native:
+def read_native(bundle: str | os.PathLike[str], system: str | None = None) -> Native:
     """A whole bundle that is not for browsers.
+
+    Args:
+        system: on which it is to run, as `platform.system()` names it; None: on any.
 
     Raises:
         SternaError: E0006 or E0503 to E0507, it is none.
@@ -100,8 +103,9 @@ def read_native(bundle: str | os.PathLike[str]) -> Native:
         title = f"the bundle was compiled for {graph['target']['triple']}, which runs no programs of C"
         raise error("E0507", title, str(place), fix=fix)
     for device in graph.get("devices", ()):
-        if device["kind"] not in DEVICES:
-            title = f"the bundle runs on {device['kind']}, which programs of C do not drive"
+        if device["kind"] not in (DEVICES if system is None else devices_of(system)):
+            where = f" on {system}" if system else ""
+            title = f"the bundle runs on {device['kind']}, which programs of C{where} do not drive"
             raise error(
                 "E0507", title, str(place), fix=Advice("compile the model for the CPU: ", Option("target", "host"))
             )
