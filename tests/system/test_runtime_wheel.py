@@ -68,7 +68,7 @@ def test_it_is_small_and_holds_one_package(wheel: Path) -> None:
         names = archive.namelist()
         [metadata] = [archive.read(name).decode() for name in names if name.endswith("/METADATA")]
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"sterna_runtime"}
-    libraries = {recipe.library_name(kind=kind) for kind in ("", *recipe.DEVICES)}
+    libraries = {recipe.library_name(kind=kind) for kind in ("", *recipe.devices_of())}
     assert {n for n in names if "/_lib/" in n} == {f"sterna_runtime/_lib/{name}" for name in libraries}
     needs = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra" not in line]
     assert needs == ["Requires-Dist: numpy>=1.24"]
