@@ -338,7 +338,13 @@ def reference_for(model: Model, against: str = AUTO, options: ReadOptions | None
             return Reference(None, missing=f"{runtime.name} is not installed")
         install = f"pip install {runtime.distributions[0]}"
         raise error("E0004", f"{runtime.distributions[0]} is not installed", fix=install)
-    found = frontend.reference(source, options)
+    try:
+        found = frontend.reference(source, options)
+    except SternaError as mistake:
+        if against != AUTO or set(mistake.codes) != {"E0009"}:
+            raise
+        (problem,) = mistake.diagnostics
+        return Reference(None, missing=": ".join([problem.title, *problem.where]))
     if found is None:
         return Reference(None, missing=f"{runtime.name} cannot run this model")
     return replace(found, name=f"{runtime.name} {version}")

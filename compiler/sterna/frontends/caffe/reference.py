@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from sterna.frontends.caffe.reader import files_of, network_in
+from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array
 
 
 def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
-    """From inputs to outputs by name; None where OpenCV cannot read the network, or an output is one of several of a
-    layer, which it does not tell apart by name."""
+    """From inputs to outputs by name; None where an output is one of several of a layer: OpenCV has no name for it.
+
+    Raises:
+        SternaError: E0009, OpenCV cannot read the network.
+    """
     text, weights = files_of(source)
     network = network_in(text)
     makers: dict[str, str] = {}
@@ -29,13 +33,19 @@ def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] 
         net = cv2.dnn.readNetFromCaffe(str(text), str(weights))
         for switch in ("enableFusion", "enableWinograd"):
             getattr(net, switch)(False)
-    except Exception:  # whatever it does: then there is no reference
-        return None
+    except Exception as problem:  # its errors have no common type
+        raise cannot_run("opencv", problem) from None
+    # Some versions of OpenCV call a layer as it is called, some as its blob.
+    called = set(net.getLayerNames())
+    ends = {name: name if name in called else layer for name, layer in ends.items()}
 
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-        for name, array in inputs.items():
-            net.setInput(np.ascontiguousarray(array, np.float32), name)
-        results = net.forward(list(ends.values()))
+        try:
+            for name, array in inputs.items():
+                net.setInput(np.ascontiguousarray(array, np.float32), name)
+            results = net.forward(list(ends.values()))
+        except Exception as problem:  # layers that OpenCV does not have are missed as late as here
+            raise cannot_run("opencv", problem) from None
         return {name: np.asarray(each) for name, each in zip(ends, results, strict=True)}
 
     return run

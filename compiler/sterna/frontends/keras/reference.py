@@ -18,6 +18,7 @@ import numpy as np
 from sterna.frontends.keras.config import layer_of, network_of
 from sterna.frontends.keras.files import load, weights_of
 from sterna.frontends.keras.reader import inputs_of
+from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array
 
@@ -47,12 +48,16 @@ def _loaded(keras: Any, source: Source) -> Any:
 
 
 def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
-    """From inputs to outputs by name; None where the installed Keras cannot load the model, as some of version 2."""
+    """From inputs to outputs by name; never None.
+
+    Raises:
+        SternaError: E0009, the installed Keras cannot load the model, as some of version 2.
+    """
     try:
         keras = _keras()
         model: Any = source.model if source.path is None else _loaded(keras, source)
-    except Exception:  # whatever it does: then there is no reference
-        return None
+    except Exception as problem:  # its errors have no common type
+        raise cannot_run("keras", problem) from None
     with closing(load(source)) as file:
         top = layer_of(file.config, "the model")
     names = [each.name for each in inputs_of(top)]

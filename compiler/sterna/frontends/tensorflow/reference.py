@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sterna.frontends.frontend import ReadOptions
+from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source
 from sterna.frontends.tensorflow.files import SAVED_MODEL
 from sterna.frontends.tensorflow.load import load
@@ -21,7 +22,11 @@ Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
 def runner(source: Source, options: ReadOptions) -> Runner | None:
-    """From inputs to outputs by name; None where TensorFlow cannot load the model, as those of TensorFlow.js."""
+    """From inputs to outputs by name; None for the models of TensorFlow.js and archives.
+
+    Raises:
+        SternaError: E0009, TensorFlow cannot load the model.
+    """
     path = source.file()
     folder = path if path.is_dir() else path.parent
     is_saved = (folder / SAVED_MODEL).is_file() and (path.is_dir() or path.name == SAVED_MODEL)
@@ -37,8 +42,8 @@ def runner(source: Source, options: ReadOptions) -> Runner | None:
             names = {id(each): name for name, each in model.signatures.items()}
             return _saved(tf, str(folder), names[id(signature)], fixed)
         return _frozen(tf, path.read_bytes(), signature, fixed)
-    except Exception:  # whatever it does: then there is no reference
-        return None
+    except Exception as problem:  # its errors have no common type
+        raise cannot_run("tensorflow", problem) from None
 
 
 def _saved(tf: Any, folder: str, name: str, fixed: Mapping[str, Any]) -> Runner:
