@@ -14,7 +14,7 @@ from sterna.targets.target import Target
 
 @dataclass(frozen=True)
 class Form:
-    """A way to run a kernel, by its number, and what that takes."""
+    """A way to run a kernel, by its number, and what that takes; its weights are packed for it."""
 
     kernel: int
     planned: Planned
@@ -24,6 +24,11 @@ class Form:
     def bytes(self) -> float:
         """Of its code."""
         return self.effort.written * BYTES
+
+    @property
+    def weights(self) -> int:
+        """Bytes of the constants of a call."""
+        return max((b.end for b in self.planned.function.params), default=0)
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,8 @@ class _Choice:
         for form in self.forms:
             now = self.form[form.kernel]
             if form.kernel not in self.shares and form is not now:
-                yield _Change((form,), None, now.bytes - form.bytes, self._added(form, form.effort.instructions))
+                saved = now.bytes - form.bytes + self._lighter(form)
+                yield _Change((form,), None, saved, self._added(form, form.effort.instructions))
 
     def _together(self) -> Iterator[_Change]:
         """Of every class the kernels that add the least, two or more where nothing has its code yet."""
@@ -128,10 +134,15 @@ class _Choice:
             }
             saved, added, taken = (0.0 if self.sharing[group] else -each.bytes), 0.0, list[Form]()
             for more, form in sorted(free.values(), key=lambda row: (row[0], row[1].kernel)):
-                saved, added = saved + self.form[form.kernel].bytes - each.argument, added + more
+                saved += self.form[form.kernel].bytes - each.argument + self._lighter(form)
+                added += more
                 taken.append(form)
                 if len(taken) > 1 or self.sharing[group]:
                     yield _Change(tuple(taken), group, saved, added)
+
+    def _lighter(self, form: Form) -> int:
+        """Bytes by which the weights of all calls of a kernel become fewer."""
+        return self.runs[form.kernel] * (self.form[form.kernel].weights - form.weights)
 
     def _added(self, form: Form, instructions: float) -> float:
         return self.runs[form.kernel] * (instructions - self.instructions[form.kernel])
