@@ -54,7 +54,7 @@ WALKS = (
     ),
     Walk("firmware.md", ["Does it fit", "On an emulated board"], r"agrees with", CROSS, KWS),
     Walk("firmware.md", ["When it does not fit"], r"to meet the budgets: small code", CROSS, KWS),
-    Walk("firmware.md", ["Weights elsewhere"], r"kws-xip", CROSS, KWS),
+    Walk("firmware.md", ["Weights elsewhere"], r"kernels fetch them by panels", CROSS, KWS),
     Walk("firmware.md", ["Bare CMake"], r"^as recorded, class \d+$", CROSS, KWS),
     Walk("firmware.md", ["Arduino"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
     Walk("firmware.md", ["Zephyr"], r"kws_kernels\.o", CROSS, KWS, TOOLCHAINS),
