@@ -252,8 +252,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("check-sizes", sizes.check_sizes, applies=sizes.applies),
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
     Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
-    Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups,
-         lambda context: context.target.threads is None),
+    Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
     Pass(
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
         checks.verify_sequence,

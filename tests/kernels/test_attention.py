@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph, Value
-from sterna.ops import Builder
 from sterna.passes import attention
 from sterna.passes.attention import find_attention
 from sterna.passes.fuse import fuse
@@ -21,53 +20,12 @@ from sterna.passes.partition import Partition
 from sterna.passes.views import plan_views
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
-from support.compiling import build, check, compiled, input_value
+from support.attention_graphs import Attention
+from support.compiling import build, check, compiled
 
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 SERVER = replace(load_target("x86-64-v4"), l2_bytes=1 << 20)
-
-
-class Attention:
-    """softmax(Q K scale + mask) V under construction, its inputs and their data."""
-
-    def __init__(self, seed: int = 0):
-        self.builder, self.random = Builder(), np.random.default_rng(seed)
-        self.inputs: list[Value] = []
-        self.feeds: dict[str, np.ndarray] = {}
-
-    def input(self, *shape: int) -> Value:
-        array = self.random.standard_normal(shape).astype(np.float32)
-        value = input_value(self.builder, array, f"x{len(self.inputs)}")
-        self.inputs.append(value)
-        self.feeds[value.name] = array
-        return value
-
-    def scores(
-        self, batch: tuple[int, ...], queries: int, keys: int, depth: int, mask: str = "", scaled: bool = True
-    ) -> Value:
-        """With a mask of keys (one of each batch, maybe) or of pairs, or without."""
-        add, b = self.builder.add, self.builder
-        y = add("matmul", self.input(*batch, queries, depth), self.input(*batch, depth, keys))
-        if scaled:
-            y = add("mul", y, b.constant(np.float32(1 / np.sqrt(depth))))
-        if mask == "keys":
-            y = add("add", y, self.input(keys))
-        elif mask == "keys of each":
-            y = add("add", y, self.input(*batch[:1], *(1 for _ in batch[1:]), 1, keys))
-        elif mask == "causal":
-            seen = np.tril(np.ones((queries, keys), bool), keys - queries)
-            y = add("add", y, b.constant(np.where(seen, np.float32(0), np.float32(-1e9))))
-        return y
-
-    def graph(self, *outputs: Value) -> Graph:
-        return Graph("attention", tuple(self.inputs), outputs, tuple(self.builder.nodes))
-
-    def whole(
-        self, batch: tuple[int, ...], queries: int, keys: int, depth: int, out: int, mask: str = "", scaled: bool = True
-    ) -> Value:
-        shares = self.builder.add("softmax", self.scores(batch, queries, keys, depth, mask, scaled), axis=-1)
-        return self.builder.add("matmul", shares, self.input(*batch, keys, out))
 
 
 def joined(graph: Graph, target: Target = SERVER) -> list[list[str]]:

@@ -6,7 +6,6 @@ the tensor expressions say.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
-from sterna.ir.memory import REGISTER, SCRATCH, STACK, Memory
+from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.races import verify_threads
-from sterna.loops.threads import run_threads
-from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
@@ -33,10 +30,9 @@ from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel
 from support import opencl_host
-from support.cuda_host import Program
+from support.bound_axes import SHARED, barriers, compare, results, threads
 from support.small_kernels import arrays, matmul, pointwise, row_sums, window
 
-SHARED = Memory("shared", "block", bytes=32 << 10, address_space=3)
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 
 
@@ -71,52 +67,10 @@ def tiled(m: int, n: int, depth: int, rows: int = 2, columns: int = 4) -> Schedu
     return s
 
 
-def memory_of(program: P.Function, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    given = {b.name: feeds[b.name].reshape(-1) for b in (*program.inputs, *program.params)}
-    return given | {b.name: np.zeros(b.elements, b.dtype) for b in program.outputs}
-
-
-def results(
-    s: Schedule, device: opencl_host.Device | None, folder: Path | None = None, orders: int = 3
-) -> Iterator[tuple[str, np.ndarray]]:
-    """The output, by the interpreter with the threads in several orders, by OpenCL, and by CUDA's text in a folder."""
-    again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=s.memories)
-    program = finish(lower(again))
-    feeds = arrays(s.kernel)
-    feeds |= {
-        p.name: a for p, a in zip(program.params, s.stored([feeds[t.name] for t in s.kernel.params]), strict=True)
-    }
-    (out,) = program.outputs
-    for order in range(orders):
-        memory = memory_of(program, feeds)
-        run_threads(program, memory, order=np.random.default_rng(order) if order else None)
-        yield f"order {order}", memory[out.name]
-    if device is not None:
-        memory = memory_of(program, feeds)
-        device.run_function(program, memory)
-        yield "opencl", memory[out.name]
-    if folder is not None:
-        compiled = Program.of(program, folder)
-        for order in range(orders):
-            memory = memory_of(program, feeds)
-            compiled.run_function(program, memory, order)
-            yield f"cuda, order {order}", memory[out.name]
-
-
-def compare(s: Schedule, device: opencl_host.Device | None, folder: Path | None = None) -> None:
-    (wanted,) = run_kernel(s.kernel, arrays(s.kernel)).values()
-    for way, found in results(s, device, folder):
-        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, 1e-5, 1e-5, err_msg=way)
-
-
 @pytest.mark.family("opencl")
 @pytest.mark.parametrize("sizes", [(32, 32, 24), (30, 17, 21), (5, 3, 2), (1, 100, 9), (33, 1, 8)])
 def test_a_tiled_product(sizes: tuple[int, int, int], device: opencl_host.Device, tmp_path: Path) -> None:
     compare(tiled(*sizes), device, tmp_path)
-
-
-def barriers(stmt: P.Stmt) -> int:
-    return sum(isinstance(s, P.Barrier) for s in P.walk(stmt))
 
 
 def test_no_barrier_too_many() -> None:
@@ -187,7 +141,7 @@ def test_what_the_strategy_proposes(
     s = propose(kernel, Context(target))
     assert s is not None
     program = finish(lower(s))
-    assert 1 < int(np.prod(list(P.thread_counts(program.body).values()))) <= most
+    assert 1 < threads(program) <= most
     assert barriers(program.body) == 0 or not elements
     compare(s, device, tmp_path if most == 64 else None)
 
@@ -254,5 +208,5 @@ def test_schedules_at_random(device: opencl_host.Device, tmp_path_factory: pytes
     folder = tmp_path_factory.mktemp("cuda") if compiled == 0 else None
     for way, found in results(s, device if compiled in (1, 2) else None, folder):
         np.testing.assert_allclose(
-            found.reshape(wanted.shape), wanted, 1e-4, 1e-4, err_msg=f"{way}\n{print_function(program)}"
+            found["out"].reshape(wanted.shape), wanted, 1e-4, 1e-4, err_msg=f"{way}\n{print_function(program)}"
         )

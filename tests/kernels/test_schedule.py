@@ -382,6 +382,13 @@ def _prefetch(axis: str, part: str, rounds: list[str], pack: bool = True, place:
     s.prefetch("acc", axis, "w", part, rounds)
 
 
+def rows_as_lanes() -> None:
+    """What is not reduced is no lane."""
+    s = Schedule(row_sums(6, 8))
+    _, lane = s.split("out", "i", 2)
+    s.rfactor("out", lane)
+
+
 ILLEGAL: dict[str, Callable[[], Any]] = {
     "split: no such axis": lambda: inlined().split("out", "q", 4),
     "split: factor": lambda: inlined().split("out", "i0", 0),
@@ -423,6 +430,10 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "cache_read: not read": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "out"),
     "cache_read: narrower": lambda: Schedule(matmul(2, 3, 4)).cache_read("x", "acc", "int8"),
     "cache_write: twice": lambda: (s := Schedule(row_sums(2, 3))).cache_write("out") and s.cache_write("out"),
+    "recompute: not read": lambda: Schedule(matmul(2, 3, 4)).recompute("acc", "acc"),
+    "recompute: too late": lambda: (s := Schedule(pointwise(4, 4))).split("mid", "i0", 2) and s.recompute("mid", "out"),
+    "online: no softmax": lambda: Schedule(matmul(2, 3, 4)).online("acc", "out", 8, 4),
+    "rfactor: fused with what is not reduced": rows_as_lanes,
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
     "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),
     "pack: no constant": lambda: Schedule(matmul(2, 3, 4)).pack("x", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),

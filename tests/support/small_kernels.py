@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from sterna.ir.integer import ZERO, Int
 from sterna.loops import interpreter
 from sterna.loops.lower import lower
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
+from sterna.te.tensor import Kernel, Tensor, compute, placeholder, reduce, reduce_axis, total
 from support.compiling import check, run_schedule
 
 
@@ -77,3 +78,117 @@ def run(schedule: Schedule, generator: str = "llvm", threads: int = 1) -> None:
     constants = [feeds[p.name] for p in kernel.params]
     inputs = {t.name: feeds[t.name] for t in kernel.inputs}
     check(run_schedule(again, inputs, constants, generator, threads), run_kernel(kernel, feeds), 1e-5)
+
+
+def softmax(shape: tuple[int, ...], axis: int) -> Kernel:
+    """The greatest element along an axis, exponentials, their sum, quotients."""
+    x = placeholder("x", shape)
+    peak = _along("max", x, axis, "peak")
+    powers = compute("powers", shape, lambda *i: E.unary("exp", x[i] - peak[_without(axis, i)]))
+    sums = _along("sum", powers, axis, "sums")
+    out = compute("out", shape, lambda *i: powers[i] / sums[_without(axis, i)])
+    return Kernel("softmax", (x,), (), (out,))
+
+
+def normalized(shape: tuple[int, ...], axes: tuple[int, ...]) -> Kernel:
+    """Less the mean over some axes, divided by the root of the variance."""
+    x = placeholder("x", shape)
+    inner = {n: [reduce_axis(f"r{n}", shape[n]) for _ in range(2)] for n in axes}
+    kept = tuple(1 if n in axes else size for n, size in enumerate(shape))
+    count = float(np.prod([shape[n] for n in axes]))
+
+    def row(index: tuple[Int, ...]) -> tuple[Int, ...]:
+        return tuple(ZERO if n in axes else i for n, i in enumerate(index))
+
+    def over(pass_: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
+        return tuple(inner[n][pass_].var if n in axes else i for n, i in enumerate(index))
+
+    sums = compute("sums", kept, lambda *i: total(x[over(0, i)], *(inner[n][0] for n in axes)))
+
+    def squared(index: tuple[Int, ...]) -> E.Expr:
+        off = x[over(1, index)] - sums[row(index)] / count
+        return off * off
+
+    squares = compute("squares", kept, lambda *i: total(squared(i), *(inner[n][1] for n in axes)))
+    scale = compute("scale", kept, lambda *i: 1.0 / E.unary("sqrt", squares[i] / count + 1e-5))
+    out = compute("out", shape, lambda *i: (x[i] - sums[row(i)] / count) * scale[row(i)])
+    return Kernel("normalized", (x,), (), (out,))
+
+
+def log_sum_exp(rows: int, depth: int) -> Kernel:
+    x = placeholder("x", (rows, depth))
+    peak, k = _along("max", x, 1, "peak"), reduce_axis("k", depth)
+    sums = compute("sums", (rows,), lambda i: total(E.unary("exp", x[i, k.var] - peak[i, ZERO]), k))
+    out = compute("out", (rows,), lambda i: E.unary("log", sums[i]) + peak[i, ZERO])
+    return Kernel("log_sum_exp", (x,), (), (out,))
+
+
+def mean_and_variance(shape: tuple[int, ...], axis: int, with_elements: bool = False) -> Kernel:
+    """Along an axis; two outputs, of which the second reads the first, or three."""
+    x = placeholder("x", shape)
+    count = float(shape[axis])
+    kept = tuple(1 if n == axis else size for n, size in enumerate(shape))
+    sums = _along("sum", x, axis, "sums")
+    mean = compute("mean", kept, lambda *i: sums[i] / count)
+    k = reduce_axis("k", shape[axis])
+
+    def squared(i: tuple[Int, ...]) -> E.Expr:
+        off = x[(*i[:axis], k.var, *i[axis + 1 :])] - mean[_without(axis, i)]
+        return off * off
+
+    squares = compute("squares", kept, lambda *i: total(squared(i), k))
+    variance = compute("variance", kept, lambda *i: squares[i] / count)
+    doubled = compute("doubled", shape, lambda *i: x[i] * 2.0)
+    return Kernel("mean_and_variance", (x,), (), (mean, variance, *((doubled,) if with_elements else ())))
+
+
+def place_of_greatest(rows: int, depth: int) -> Kernel:
+    """The first position of the greatest element of each row, as two reductions."""
+    x = placeholder("x", (rows, depth))
+    peak, k = _along("max", x, 1, "peak"), reduce_axis("k", depth)
+
+    def position(i: Int) -> E.Expr:
+        same = E.compare("eq", x[i, k.var], peak[i, ZERO])
+        return E.select(same, E.index_value(k.var, "int32"), E.const(depth, "int32"))
+
+    place = compute("place", (rows,), lambda i: reduce("min", position(i), k))
+    return Kernel("place_of_greatest", (x,), (), (compute("out", (rows,), lambda i: E.cast(place[i], "float32")),))
+
+
+def _along(combiner: str, x: Tensor, axis: int, name: str) -> Tensor:
+    """A reduction along one axis, which stays with size 1."""
+    k = reduce_axis("k", x.shape[axis])
+    shape = [1 if n == axis else size for n, size in enumerate(x.shape)]
+    return compute(name, shape, lambda *i: reduce(combiner, x[(*i[:axis], k.var, *i[axis + 1 :])], k))
+
+
+def _without(axis: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
+    return (*index[:axis], ZERO, *index[axis + 1 :])
+
+
+def attention(
+    batch: int, queries: int, keys: int, depth: int, columns: int, masked: bool = False, causal: bool = False
+) -> Kernel:
+    """softmax(Q K / sqrt(depth) + mask) V."""
+    q, k = placeholder("q", (batch, queries, depth)), placeholder("k", (batch, depth, keys))
+    v, mask = placeholder("v", (batch, keys, columns)), placeholder("mask", (queries, keys))
+    d, r, m, j = (reduce_axis(name, n) for name, n in (("d", depth), ("r", keys), ("m", keys), ("j", keys)))
+    products = compute("products", (batch, queries, keys), lambda b, i, n: total(q[b, i, d.var] * k[b, d.var, n], d))
+
+    def score(b: Int, i: Int, n: Int) -> E.Expr:
+        scaled = products[b, i, n] * (1 / depth**0.5)
+        if masked:
+            scaled = scaled + mask[i, n]
+        if causal:
+            seen = E.compare("le", E.index_value(n, "int32"), E.index_value(i, "int32"))
+            scaled = E.select(seen, scaled, E.const(float("-inf"), "float32"))
+        return scaled
+
+    scores = compute("scores", (batch, queries, keys), score)
+    peak = compute("peak", (batch, queries), lambda b, i: reduce("max", scores[b, i, m.var], m))
+    powers = compute("powers", (batch, queries, keys), lambda b, i, n: E.unary("exp", scores[b, i, n] - peak[b, i]))
+    sums = compute("sums", (batch, queries), lambda b, i: total(powers[b, i, r.var], r))
+    share = compute("share", (batch, queries), lambda b, i: 1.0 / sums[b, i])
+    shares = compute("shares", (batch, queries, keys), lambda b, i, n: powers[b, i, n] * share[b, i])
+    out = compute("out", (batch, queries, columns), lambda b, i, c: total(shares[b, i, j.var] * v[b, j.var, c], j))
+    return Kernel("attention", (q, k, v, *((mask,) if masked else ())), (), (out,))

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import Atom, Int, as_int, ceil_div, symbol
+from sterna.ir.integer import Atom, Int, Symbol, as_int, ceil_div, of, symbol
+from sterna.ir.remainders import rejoined
 
 RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}
 SYMBOLS = {name: symbol(name, lo, hi) for name, (lo, hi) in RANGES.items()}
@@ -120,3 +121,15 @@ def test_divisors_must_be_positive_constants() -> None:
         symbol("x", 0, 3) // 0
     with pytest.raises(ValueError, match="not a constant"):
         symbol("x", 0, 3) // symbol("y", 1, 3)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 40), st.integers(0, 40))
+def test_what_was_taken_apart_is_rejoined(b: int, c: int, first: int, place: int) -> None:
+    """A dense position, by the axes that were fused."""
+    x = Symbol("x", 0, 50)
+    fused = of(x) + first
+    rows = fused // c
+    position = (rows // b) * (b * c) + (rows % b) * c + fused % c
+    assert rejoined(position) == fused
+    other = (rows // b) * (b * c + 1) + (rows % b) * c + fused % c
+    assert rejoined(other).evaluate(lambda _: place) == other.evaluate(lambda _: place)

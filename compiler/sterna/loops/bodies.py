@@ -10,6 +10,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
+from sterna.ir.remainders import rejoined
 from sterna.loops import program as P
 from sterna.loops.inline import inlined
 from sterna.loops.nest import Cursor, Nest, Phase
@@ -48,7 +49,7 @@ class Place:
             within = tuple(inside[d] % size for d, size in self.blocks)
             return self.buffer.offset((*(i // sizes.get(d, 1) for d, i in enumerate(inside)), *within))
         if self.slot is None:
-            return self.buffer.offset(inside)
+            return rejoined(self.buffer.offset(inside))
         # A stage of one element has an axis all the same, which its storage beside the slot has not.
         return self.buffer.offset((self.slot, *inside)[: len(self.buffer.shape)])
 
@@ -81,7 +82,7 @@ class Bodies:
         indices = tuple(values[a] for a in s.tensor.axes)
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
-            value = self._resolve(body, values)
+            value = self.resolved(body, values)
             store = self._write(s.name, indices, settled(value) if nest.parts else value)
             for d in s.overhanging:
                 beyond = (indices[d] - s.tensor.shape[d]).bounds()[1]
@@ -90,15 +91,17 @@ class Bodies:
             return store
         best = f"{s.name}_best"
         if starts:
-            if body.index is None:
+            if body.index is None or body.combiner == "rescaled":
                 return self._write(s.name, indices, identity(body.combiner, body.dtype))
             # Where no element is better than that one, as none of uint8 zeros is greater than 0, the first one wins.
-            first = self._resolve(body.index, {**values, **dict.fromkeys(body.axes, ZERO)})
+            first = self.resolved(body.index, {**values, **dict.fromkeys(body.axes, ZERO)})
             return seq(
                 self._write(best, (ZERO,), identity(body.combiner, body.a.dtype)),
                 self._write(s.name, indices, first),
             )
-        old = self._resolve(s.tensor[indices], {})
+        old = self.resolved(s.tensor[indices], {})
+        if body.combiner == "rescaled":
+            return self._rescaled(nest, body, values, indices)
         if body.index is not None:
             return self._extreme(nest, body, values, indices, best)
         if (
@@ -108,16 +111,30 @@ class Bodies:
             and dtypes.is_float(body.dtype)
         ):
             return self._write(
-                s.name, indices, E.fma(self._resolve(body.a.a, values), self._resolve(body.a.b, values), old)
+                s.name, indices, E.fma(self.resolved(body.a.a, values), self.resolved(body.a.b, values), old)
             )
         if (
             (pair := factors(body)) is not None
             and body.dtype == "int32"
             and all(contains("int16", x.dtype) for x in pair)
         ):
-            a, b = (E.cast(self._resolve(x, values), body.dtype) for x in pair)
+            a, b = (E.cast(self.resolved(x, values), body.dtype) for x in pair)
             return self._write(s.name, indices, old + E.binary("short_product", a, b))
-        return self._write(s.name, indices, combine(body.combiner, old, self._resolve(body.a, values)))
+        return self._write(s.name, indices, combine(body.combiner, old, self.resolved(body.a, values)))
+
+    def _rescaled(self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...]) -> Stmt:
+        """One more term of a rescaled sum, by what `loops.rescaled` has found for this iteration."""
+        assert body.index is not None
+        name, named = nest.stage.name, E.axes_of(body.a)
+        own = [i for a, i in zip(nest.stage.tensor.axes, indices, strict=True) if a in named]
+
+        def factor(which: str) -> Expr:
+            place = self.places[f"{name}_{which}"]
+            return Load(body.a.dtype, tensor=place.buffer, indices=(place.offset(own),))
+
+        old = self.resolved(nest.stage.tensor[indices], {})
+        term = self.resolved(body.index, values) * factor("of_term")
+        return self._write(name, indices, E.fma(old, factor("of_sum"), term))
 
     def _extreme(
         self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...], best: str
@@ -126,16 +143,16 @@ class Bodies:
         assert body.index is not None
         place = self.places[best]
         old = Load(body.a.dtype, tensor=place.buffer, indices=(ZERO,))
-        new = self._resolve(body.a, values)
+        new = self.resolved(body.a, values)
         better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
         if dtypes.is_float(new.dtype):
             better = E.binary(
                 "or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
             )
-        index = self._resolve(body.index, values)
+        index = self.resolved(body.index, values)
         return seq(
             self._write(
-                nest.stage.name, indices, E.select(better, index, self._resolve(nest.stage.tensor[indices], {}))
+                nest.stage.name, indices, E.select(better, index, self.resolved(nest.stage.tensor[indices], {}))
             ),
             self._write(best, (ZERO,), E.select(better, new, old)),
         )
@@ -150,7 +167,7 @@ class Bodies:
         place = self.places[stage]
         return P.Store(place.buffer, place.offset(indices), value)
 
-    def _resolve(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
+    def resolved(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
         """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
 
         def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, reserved
+from sterna.ir.extremum import maximum, minimum
+from sterna.ir.integer import ZERO, Symbol, of, reserved
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
 from sterna.loops.bodies import Place
 from sterna.loops.nests import Nests
-from sterna.loops.program import Buffer, Function, Stmt, seq
+from sterna.loops.program import Buffer, For, Function, If, LetIndex, Stmt, seq
 from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
+from sterna.te import expr as E
 from sterna.te.layout import Layout, dense_layout, dense_strides, most_elements
 from sterna.te.tensor import Tensor
 from sterna_runtime.abi import ALIGNMENT, aligned
@@ -43,9 +45,31 @@ def _straight(nests: Nests, roots: Sequence[Tensor]) -> list[Stmt]:
     if stray := [t.name for t in roots if t.name not in nests.schedule.outputs]:
         nests.refuse(f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at")
     parts = [nests.all_of(t) for t in roots]
-    if nests.n_tasks != 1 and len(parts) > 1:
-        nests.refuse("a kernel of several outputs with a parallel loop", "leave it serial")
-    return parts
+    tasks = [part for part in parts if isinstance(part, For) and part.kind == "parallel"]
+    if not tasks or len(parts) == 1:
+        return parts
+    if len(tasks) < len(parts) or any(load.tensor in roots for t in roots for load in E.loads(nests.bodies[t.name])):
+        nests.refuse(
+            "a kernel of several outputs with a parallel loop that is not around each, or of which one reads another",
+            "leave it serial, or make tasks of every output and let none read another",
+        )
+    return [_side_by_side(nests, tasks)]
+
+
+def _side_by_side(nests: Nests, parts: Sequence[For]) -> Stmt:
+    """The tasks of several outputs, one after the other, as those of one loop: each is a task of one of the outputs."""
+    total = sum((part.extent for part in parts), ZERO)
+    hi = total.bounds()[1]
+    task = Symbol(nests.unique("task"), 0, None if hi is None else max(hi - 1, 0))
+    end, body = total, None
+    for part in reversed(parts):
+        end -= part.extent
+        place = maximum(minimum(of(task) - end, part.extent - 1), 0)
+        here = seq(LetIndex(part.symbol, place), part.body)
+        body = here if body is None else If(of(task), end + part.extent, here, body)
+    assert body is not None
+    nests.n_tasks = total
+    return For(task, total, "parallel", body)
 
 
 def _argument(nests: Nests, t: Tensor, scope: Scope, slot: int, layouts: Mapping[str, Layout]) -> Buffer:

@@ -172,6 +172,16 @@ class Nest:
                 return Remainder(r.full, r.rest)
         return None
 
+    def entered(self, outer: str) -> Int | None:
+        """Where the loop over the inner part of an uneven split stands, if it is around the one over the outer part: it
+        goes through whole tiles. Of a factored reduction that is the lane, counted from the stage's first."""
+        split = self.stage.split_of(outer)
+        value = self.bound.get(split.inner)
+        if value is None or isinstance(split, Split):
+            return value
+        names = [a.name for a in self.stage.tensor.axes]
+        return self.region.least[names.index(split.inner)] + value
+
     def undecided(self) -> tuple[str, Int, Remainder] | None:
         """An outer axis of an uneven split whose value is known and whose tile is not decided."""
         for r in self.stage.relations:
@@ -318,3 +328,8 @@ class Cursor:
     def during(self, phase: Phase) -> Cursor:
         """In another phase, with a copy of the nest of its own."""
         return Cursor(self.nest.fork(), self.level, phase)
+
+
+def multiple(n: Int, factor: int, size: int) -> Int:
+    """Where what remains of n after whole tiles and then whole pieces of `size` begins."""
+    return n // size * size if factor % size == 0 else n // factor * factor + n % factor // size * size

@@ -24,12 +24,13 @@ from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import REGISTER, TILE
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
+from sterna.loops import rescaled
 from sterna.loops.ahead import asking, next_part
 from sterna.loops.bodies import Place, loop_name
 from sterna.loops.clip import clipped
 from sterna.loops.copies import as_copies
 from sterna.loops.inline import producers_first
-from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, whole
+from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, multiple, whole
 from sterna.loops.partition import parts_of
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
@@ -336,7 +337,7 @@ class Nests(Storage):
                 if isinstance(split, RaggedTail):
                     part.bound[split.part] = remainder.rest // (2 * size) * (2 * size)
                 else:
-                    start = _multiple(nest.extent(split.parent), split.factor, 2 * size)
+                    start = multiple(nest.extent(split.parent), split.factor, 2 * size)
                     if not start.is_const:
                         symbol = Symbol(self.unique(loop_name(nest.stage, f"{outer}.at")), *start.bounds())
                         lets.append(P.LetIndex(symbol, start))
@@ -350,22 +351,26 @@ class Nests(Storage):
     def _tail_tile(self, cursor: Cursor, outer: str, tile: Tile, value: Int) -> Stmt:
         last = cursor.nest.fork()
         last.tiles[outer] = tile
+        entered = last.entered(outer)
         if outer == cursor.leaf:
-            return self._bind(cursor.within(last), value)
-        last.bound[outer] = value
-        return self._decided(cursor.within(last))
+            body = self._bind(cursor.within(last), value)
+        else:
+            last.bound[outer] = value
+            body = self._decided(cursor.within(last))
+        # Where the inner loop is around the outer one, it goes through whole tiles.
+        return body if entered is None else P.If(entered, tile.size, body)
 
     def _placed(self, cursor: Cursor) -> Stmt:
         """Stages placed at this axis, then the rest of the nest."""
         nest = cursor.nest
         here = [n for n in self.order if self.stages[n].attach == (nest.stage.name, cursor.leaf)]
         if not here or cursor.phase.skips_reduction:
-            return self._level(cursor.inward())
+            return seq(rescaled.factors(self, cursor), self._level(cursor.inward()))
         saved, taken = dict(self.places), dict(self.taken)
         regions = infer_regions(nest, self.stages, self.bodies, self.order, self.threads)
         if isinstance(regions, str):
             self._uncovered(nest.stage.name, regions)
-        parts: list[Stmt] = []
+        parts: list[Stmt | None] = []
         for name in here:
             if name not in regions:  # nothing in this part of its reader
                 continue
@@ -377,7 +382,7 @@ class Nests(Storage):
                 parts.append(P.Alloc(buffer))
                 self.places[name] = Place(buffer, region.least, blocks=blocks)
             parts.append(self._sum_within(s, region, nest))
-        parts.append(self._level(cursor.inward()))
+        parts += [rescaled.factors(self, cursor), self._level(cursor.inward())]
         self.places, self.taken = saved, taken
         return seq(*parts)
 
@@ -390,6 +395,8 @@ class Nests(Storage):
                 self.places[s.name].buffer, name=self.unique(f"{s.name}_tile"), scope=TILE
             )
             return [P.Alloc(tiles)], {}
+        if body.combiner == "rescaled":
+            return rescaled.kept(self, nest)
         if body.index is None:
             return [], {}
         inner = [
@@ -488,10 +495,5 @@ class Nests(Storage):
             roles = {a: frozenset(names[v] for v in n.symbols() if v in names) for a, n in values.items()}
             found = match(self.bodies[s.name], t.intrinsic, roles)
             assert not isinstance(found, str), found
-            places = tuple((load, self._resolve(e, values)) for load, e in found.places)
+            places = tuple((load, self.resolved(e, values)) for load, e in found.places)
         return Uses(t.intrinsic, memory, places, tuple(axes))
-
-
-def _multiple(n: Int, factor: int, size: int) -> Int:
-    """Where what remains of n after whole tiles and then whole pieces of `size` begins."""
-    return n // size * size if factor % size == 0 else n // factor * factor + n % factor // size * size

@@ -15,8 +15,9 @@ What cannot be told is refused: elements that data decide, loops around barriers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -338,10 +339,20 @@ class _Task:
             several = int(np.prod(list(self.counts.values()))) > 1
             if several and any(a.writes for a in accesses) and self.threads_meet(accesses):
                 self.found.append(f"two threads of a task touch the same element of {buffer.name}, one writes it")
-            for other in by_buffer if several else ():
-                if other is not buffer and other.meets(buffer) and any(a.writes for a in accesses):
+            for other, uses in by_buffer.items() if several else ():
+                if other is not buffer and other.meets(buffer) and self.overwritten(accesses, uses):
                     self.found.append(f"{buffer.name} and {other.name} lie at the same bytes, with no barrier between")
         self.interval = [a for p in self.pending for a in (p.reads, p.writes) if not a.buffer.scope.private]
+
+    def overwritten(self, accesses: Sequence[_Access], others: Sequence[_Access]) -> bool:
+        """Whether a task may write what has another use at the same time: not by one side of a condition that all of
+        its threads agree on where the other side has that use."""
+
+        def sides(uses: Iterable[_Access]) -> set[frozenset[Int]]:  # what is below zero there
+            return {frozenset(g[0] - g[1] for g in a.place.guards if self.is_common(g, a.place)) for a in uses}
+
+        pairs = product(sides(a for a in accesses if a.writes), sides(others))
+        return any(not any(-below - 1 in there for below in here) for here, there in pairs)
 
     def threads_meet(self, accesses: Sequence[_Access]) -> bool:
         return any(_race(*part) for part in self.elements(accesses))

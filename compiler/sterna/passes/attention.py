@@ -10,6 +10,7 @@ from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.passes.views import Views
 from sterna.schedule.strategies.attention import LEAST_ROWS, block_rows
+from sterna.schedule.strategies.group_attention import group_of
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 
@@ -31,7 +32,7 @@ def find_attention(partition: Partition, target: Target) -> tuple[tuple[Node, ..
         (softmax,) = middle.nodes
         first = partition.alone(softmax.inputs[0], softmax)
         scores = _product(first, partition.views) if first is not None else None
-        if first is not None and scores is not None and _pays(scores.output, target):
+        if first is not None and scores is not None and _pays(scores.output, group.nodes[0].output, target):
             found += (partition.in_order((*first.nodes, softmax, *group.nodes)),)
     return found
 
@@ -55,8 +56,10 @@ def _softmax(node: Node) -> bool:
     return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
 
 
-def _pays(scores: Value, target: Target) -> bool:
-    """Whether the scores do not stay in L2, and blocks of their rows do."""
+def _pays(scores: Value, result: Value, target: Target) -> bool:
+    """Whether the scores do not stay in L2, and blocks of their rows do. Groups of threads have no scores to store."""
+    if target.threads is not None:
+        return group_of(int(result.shape[-1]), target) is not None
     large = most_elements(scores.shape) * _FLOAT > SHARE_THAT_STAYS * target.l2_bytes
     return large and block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
 

@@ -33,6 +33,10 @@ RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (
 )
 
 
+#: Those of kernels that groups of threads run.
+GROUPS: tuple[Callable[[Partition, Target], Chains], ...] = (find_attention,)
+
+
 def join(grouped: Grouped, context: PassContext) -> Grouped:
     """The groups, with those of one kernel as one."""
     groups: dict[Graph, tuple[Group, ...]] = {}
@@ -40,7 +44,7 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
     for graph, apart in grouped.groups.items():
         partition = Partition(graph, grouped.views, apart)
         chains: Chains = ()
-        for find in RECOGNIZERS:
+        for find in RECOGNIZERS if context.target.threads is None else GROUPS:
             taken = {node for chain in chains for node in chain}
             chains += tuple(chain for chain in find(partition, context.target) if taken.isdisjoint(chain))
         groups[graph] = partition.joined(chains) if chains else apart

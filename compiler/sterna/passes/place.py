@@ -31,6 +31,8 @@ from sterna_runtime.advice import Advice, Option
 
 #: Bytes that a core moves in a nanosecond, its cycles in one, and multiply-adds in one that no vectors help with.
 _CPU_BYTES, _CPU_CYCLES, _CPU_SCALAR = 8.0, 3.0, 1.0
+#: Threads that share a reduction, about.
+_SHARING = 64
 #: How often everything is looked at once more.
 _ROUNDS = 4
 
@@ -169,9 +171,12 @@ def _threads(call: Call) -> int:
     if kernel.scan is not None or not kernel.outputs:
         return 1
     out = kernel.outputs[0]
-    several = len(kernel.outputs) > 1 or sum(stage.reduction is not None for stage in kernel.stages) > 1
-    shape = out.shape[:-1] if several else out.shape
-    return max(1, most_elements(shape))
+    if len(kernel.outputs) > 1:
+        return max(1, most_elements(out.shape[:-1]))
+    reduced = [stage.reduction.axes for stage in kernel.stages if stage.reduction is not None]
+    terms = max((most_elements([a.extent for a in axes]) for axes in reduced), default=1)
+    rows = out.shape[:-1] if len(reduced) > 1 else out.shape
+    return max(1, most_elements(out.shape), most_elements(rows) * min(terms, _SHARING))
 
 
 def _on_device(call: Call, device: Device) -> float:

@@ -3,13 +3,13 @@ before, in `schedule.schedule`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
-from sterna.schedule.decisions import Derived, RaggedTail
+from sterna.schedule.decisions import Derived, Fuse, RaggedTail
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.couples import restored, with_shift
@@ -66,6 +66,24 @@ def factored(stage: Tensor, reduction: Reduce, parent: Axis, factor: int, name: 
     rest = Axis("lane", factor, reduction=True)
     at = tuple(of(a) for a in ((rest, *stage.axes) if outermost else (*stage.axes, rest)))
     return Factored(partial, tail, Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,)))
+
+
+def copied(stage: Tensor, body: Expr, name: str) -> Tensor:
+    """A stage that computes the same by axes of its own."""
+    renamed = {a: Axis(a.name, a.extent) for a in stage.axes}
+    computed = E.substitute_index(body, {a: of(b) for a, b in renamed.items()})
+    return Tensor(name, stage.shape, stage.dtype, tuple(renamed.values()), computed)
+
+
+def with_fused_axes(reduction: Reduce, fuses: Sequence[Fuse]) -> Reduce:
+    """A reduction over the axes that fuses make of its own."""
+    for fuse in fuses:
+        first, second = (next(a for a in reduction.axes if a.name == name) for name in (fuse.first, fuse.second))
+        fused = Axis(fuse.fused, first.extent * second.extent, reduction=True)
+        values = {first: of(fused) // second.extent, second: of(fused) % second.extent}
+        axes = [fused if a is first else a for a in reduction.axes if a is not second]
+        reduction = replace(reduction, a=E.substitute_index(reduction.a, values), axes=tuple(axes))
+    return reduction
 
 
 def with_other_sign(x: Expr, w: Load, reduction: Reduce) -> tuple[Reduce, Reduce]:

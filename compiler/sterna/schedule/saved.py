@@ -31,6 +31,8 @@ PRIMITIVES = (
     "compute_at",
     "cache_read",
     "cache_write",
+    "recompute",
+    "online",
     "transfer",
     "rfactor",
     "pack",

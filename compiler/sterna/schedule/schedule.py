@@ -29,16 +29,20 @@ from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import (
     Ahead,
     Derived,
+    Fuse,
     Packing,
+    RaggedTail,
     Split,
     StageSchedule,
     Tensorized,
     parts_of,
 )
 from sterna.schedule.matching import match
+from sterna.schedule.online import online, weighted_by_softmax
 from sterna.schedule.products import contains, factors
 from sterna.schedule.rewriting import (
     constant_sum,
+    copied,
     factored,
     is_row,
     negation,
@@ -48,6 +52,7 @@ from sterna.schedule.rewriting import (
     sum_with,
     widened,
     widened_bits,
+    with_fused_axes,
     with_other_sign,
     with_rest,
 )
@@ -211,17 +216,58 @@ class Schedule(AxisSteps):
         return copy.name
 
     def cache_write(self, stage: str) -> str:
-        """Moves the computation of an output into a new stage `<stage>_acc`, which the output then copies."""
+        """Moves the computation of a stage into a new one `<stage>_acc`, which the stage then copies: of an output, or
+        of what threads share, whose sums are in registers then."""
         s = self._step("cache_write", stage)
         t = s.tensor
-        renamed = {a: Axis(a.name, a.extent) for a in t.axes}
-        body = E.substitute_index(s.body, {a: of(b) for a, b in renamed.items()})
-        inner = Tensor(f"{stage}_acc", t.shape, t.dtype, tuple(renamed.values()), body)
+        inner = copied(t, s.body, f"{stage}_acc")
         self._add_stage(inner)
+        # What remains of a factored reduction is the reduction's.
+        self.stages[inner.name].relations += [r for r in s.relations if isinstance(r, RaggedTail)]
         s.body = inner[tuple(of(a) for a in t.axes)]
         s.leaves = [a.name for a in t.axes]
         s.relations, s.annotations = [], {}
         return inner.name
+
+    def online(self, stage: str, scores: str, block: int, columns: int) -> str:
+        """Computes a sum that is weighted by the softmax of the stage `scores` block by block of its terms, so that no
+        row of scores is ever whole: see `schedule.online`. Returns the rescaled sums over the blocks, named
+        `<stage>_sums`; `<stage>_scores`, `_peak`, `_powers` and `_part` are what a block has. All are to be placed; the
+        stage itself is element-wise then.
+
+        Args:
+            block: terms of a block; columns: of the stage's last axis that share a sum of the weights.
+        """
+        s: StageSchedule = self._step("online", stage, scores, block, columns)
+        self._stage(scores)
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "begin with online")
+        found = weighted_by_softmax(s.body, scores, self.stages)
+        if found is None or block < 1 or columns < 1:
+            self._illegal(f"{stage} is no sum weighted by the softmax of {scores}", "name the product and its scores")
+        made = online(s.tensor, found, block, columns)
+        for each in made.stages:
+            self._add_stage(each)
+        s.body = made.body
+        s.leaves = [a.name for a in s.tensor.axes]
+        return made.sums.name
+
+    def recompute(self, stage: str, *consumers: str) -> str:
+        """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new
+        stage. So what two outputs read, or one output of another, can be placed within both."""
+        s: StageSchedule = self._step("recompute", stage, *consumers)
+        for consumer in consumers:
+            if not any(load.tensor.name == stage for load in E.loads(self._stage(consumer).body)):
+                self._illegal(f"{consumer} does not read {stage}", "name what reads it")
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "recompute it before them")
+        numbered = (f"{stage}_again{n if n > 1 else ''}" for n in count(1))
+        name = next(candidate for candidate in numbered if candidate not in self.stages)
+        self._add_stage(copied(s.tensor, s.body, name))
+        for consumer in consumers:
+            reader = self._stage(consumer)
+            reader.body = redirect(reader.body, stage, lambda load: replace(load, tensor=self.stages[name].tensor))
+        return name
 
     def transfer(self, stage: str, asynchronous: bool = False) -> None:
         """Moves the elements of a stage that only copies another, as `cache_read` and `cache_write` make it, by `Copy`
@@ -237,18 +283,23 @@ class Schedule(AxisSteps):
 
     def rfactor(self, stage: str, axis: str, outermost: bool = False) -> str:
         """Factors a reduction: a new stage `<stage>_rf` keeps one partial result per iteration of `axis` (the inner
-        part of a split reduction axis), which the stage then combines over an axis `lane`. The new stage's last axis
-        is that one, or the first (`outermost`). What combines the lanes can be factored again."""
+        part of a split reduction axis, or of several fused), which the stage then combines over an axis `lane`. The
+        new stage's last axis is that one, or the first (`outermost`). What combines the lanes can be factored again."""
         s = self._step("rfactor", stage, axis, *([True] if outermost else []))
         reduction = s.body
         if not isinstance(reduction, Reduce) or reduction.index is not None:
             self._illegal("the stage is not a plain reduction", "rfactor applies to sums, products, minima and maxima")
-        split = next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None)
-        if split is None or len(s.relations) != 1:
+        fuses, (split,) = s.relations[:-1], s.relations[-1:] or (None,)
+        if not (isinstance(split, Split) and split.inner == axis and axis in s.reduction_leaves) or not all(
+            isinstance(r, Fuse) for r in fuses
+        ):
             self._illegal(
                 f"{axis} is not the inner part of the only split",
-                "split one reduction axis, then rfactor its inner part",
+                "fuse reduction axes or not, split one, then rfactor its inner part",
             )
+        if fuses and not all(a.extent.is_const for a in reduction.axes):
+            self._illegal("the number of iterations that are fused is not known", "split an axis without fusing it")
+        reduction = with_fused_axes(reduction, [r for r in fuses if isinstance(r, Fuse)])
         parent = next(a for a in reduction.axes if a.name == split.parent)
         numbered = (f"{stage}_rf{n if n > 1 else ''}" for n in count(1))
         name = next(candidate for candidate in numbered if candidate not in self.stages)

@@ -39,6 +39,7 @@ from sterna.te.nodes import (
     unary,
 )
 from sterna.te.walking import (
+    axes_of,
     loads,
     map_positions,
     positions,
@@ -71,6 +72,7 @@ __all__ = [
     "Storage",
     "Unary",
     "as_expr",
+    "axes_of",
     "binary",
     "bitcast",
     "both",

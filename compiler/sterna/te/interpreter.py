@@ -284,6 +284,11 @@ def _reduce(grid: _Grid, reduction: E.Reduce, spatial: int) -> Array:
         lead = np.broadcast_shapes(value.shape[:spatial], index.shape[:spatial])
         full = (*lead, *extents[spatial:])
         flat = np.broadcast_to(value, full).reshape(*lead, -1)
+        if reduction.combiner == "rescaled":
+            greatest = flat.max(axis=-1, keepdims=True)
+            powers = np.exp(flat - np.where(np.isneginf(greatest), 0, greatest), dtype=np.float64)
+            terms = np.broadcast_to(index, full).reshape(*lead, -1)
+            return np.asarray((powers * terms).sum(axis=-1).astype(dtypes.to_numpy(reduction.dtype)))
         if flat.dtype.kind not in "fiub":
             flat = flat.astype(np.float32)
         best = (np.argmax if reduction.combiner == "argmax" else np.argmin)(flat, axis=-1)

@@ -310,8 +310,9 @@ class Nearest(Expr):
 class Reduce(Expr):
     """A reduction over `axes`, the whole body of a stage. Tensor expressions only.
 
-    `combiner` is sum, prod, min, max, argmin, argmax, all or any. `argmin` and `argmax` reduce pairs (value, index) and
-    give the index of the first extreme value: `a` is the value, `index` the index.
+    `combiner` is sum, prod, min, max, argmin, argmax, all, any or rescaled. `argmin` and `argmax` reduce pairs (value,
+    index) and give the index of the first extreme value: `a` is the value, `index` the index. `rescaled` adds up
+    `index`, a float, times exp(a - the greatest a); where `a` is -infinity nothing is added.
     """
 
     combiner: str = ""

@@ -181,7 +181,7 @@ COMBINING = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum", "a
 
 def identity(combiner: str, dtype: str) -> Expr:
     """The neutral element of a combiner."""
-    if combiner in ("sum", "any"):
+    if combiner in ("sum", "any", "rescaled"):
         return E.const(0, dtype)
     if combiner in ("prod", "all"):
         return E.const(1, dtype)

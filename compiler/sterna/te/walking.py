@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sterna.ir.integer import Int
+from sterna.te.axis import Axis
 from sterna.te.nodes import Expr, IndexValue, Load, const
 
 
@@ -132,3 +133,9 @@ def loads(expr: Expr) -> tuple[Load, ...]:
                     found += [inner for inner in walk(value) if isinstance(inner, Load)]
         expr.__dict__["_loads"] = known = tuple(found)
     return (expr, *known) if isinstance(expr, Load) else known
+
+
+def axes_of(value: Expr) -> set[Axis]:
+    """The axes that positions in a value name."""
+    named = (index.symbols() for node in walk(value) for index in positions(node))
+    return {a for symbols in named for a in symbols if isinstance(a, Axis)}

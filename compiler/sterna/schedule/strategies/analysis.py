@@ -138,6 +138,11 @@ def product(extents: Sequence[Int]) -> int:
     return result
 
 
+def at_least(n: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, n - 1).bit_length()
+
+
 def divisors(number: int, most: int = 1 << 30) -> list[int]:
     """The divisors of a number, up to one of them or another bound."""
     return [n for n in range(1, min(number, most) + 1) if number % n == 0]
@@ -149,6 +154,12 @@ def reductions(kernel: Kernel) -> list[Tensor]:
 
 def readers(kernel: Kernel, tensor: Tensor) -> list[Tensor]:
     return [s for s in kernel.stages if any(load.tensor is tensor for load in s.reads())]
+
+
+def times_read(kernel: Kernel, t: Tensor) -> int:
+    """How often an element of a stage is read, at least."""
+    elements = product([a.extent for a in t.axes])
+    return sum(-(-product([a.extent for a in reader.all_axes]) // max(elements, 1)) for reader in readers(kernel, t))
 
 
 def stored_apart(s: Schedule, stage: Tensor) -> tuple[str, str]:
@@ -166,11 +177,19 @@ def cheap(body: Expr) -> bool:
     )
 
 
-def inline_elementwise(s: Schedule, keep: Sequence[str] = ()) -> None:
-    """Inlines every intermediate stage that is no reduction and not in `keep`."""
-    for t in s.kernel.stages:
-        if t.name not in s.outputs and t.name not in keep and not isinstance(t.body, Reduce):
-            s.inline(t.name)
+def inline_elementwise(s: Schedule, keep: Sequence[str] = (), also: Sequence[str] = ()) -> None:
+    """Inlines every intermediate stage of the kernel, and others, that is no reduction and not in `keep`."""
+    for name in (*(t.name for t in s.kernel.stages), *also):
+        if name not in s.outputs and name not in keep and not isinstance(s.stages[name].body, Reduce):
+            s.inline(name)
+
+
+def fused(s: Schedule, stage: str, axes: Sequence[str]) -> str:
+    """Neighbouring axes as one."""
+    fused, *rest = axes
+    for axis in rest:
+        fused = s.fuse(stage, fused, axis)
+    return fused
 
 
 def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load, ...]:
@@ -191,6 +210,49 @@ def expanded(s: Schedule, body: Expr, through: bool = False) -> Expr:
         return again(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
 
     return E.rewrite_within(body, rule)
+
+
+def stages_apart(s: Schedule) -> list[str]:
+    """Gives every output stages of its own, and lets none read another. Returns the stages that are new."""
+    taken: set[str] = set()
+    new: list[str] = []
+    for out in s.outputs:
+        own = [out]
+        for t in reversed(s.kernel.stages):
+            reading = [name for name in own if any(x.tensor.name == t.name for x in E.loads(s.stages[name].body))]
+            if reading and (t.name in taken or t.name in s.outputs):
+                new.append(s.recompute(t.name, *reading))
+                own.append(new[-1])
+            elif reading:
+                own.append(t.name)
+        taken.update(own)
+    return new
+
+
+def stages_needed(s: Schedule, out: str) -> list[str]:
+    """Stages that the output needs and that are stored, producers first."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        for load in E.loads(s.stages[name].body):
+            source = load.tensor.name
+            if source in s.stages and source not in order:
+                visit(source)
+                if not s.stages[source].inlined and source not in s.outputs:
+                    order.append(source)
+
+    visit(out)
+    return list(dict.fromkeys(order))
+
+
+def row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], list[Axis]]:
+    """The output's axes that select what every reduction computes, and the others."""
+    state = s.stages[out]
+    reads = expanded_loads(s, state.body, through=True)
+    reduced = [load for load in reads if load.tensor.name in placed]
+    used = {a for load in reduced for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
+    rows = [a for a in state.tensor.axes if a in used]
+    return rows, [a for a in state.tensor.axes if a not in used]
 
 
 def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> int | None:

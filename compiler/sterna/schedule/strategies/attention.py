@@ -37,7 +37,7 @@ LEAST_ROWS = 8
 
 
 @dataclass(frozen=True)
-class _Attention:
+class Attention:
     """The stages of such a kernel: the scores as they are stored, and their product; softmax's result; the product
     with the values."""
 
@@ -54,7 +54,7 @@ def block_rows(keys: int, target: Target, itemsize: int) -> int:
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel of two products with softmax between them, else None."""
-    found = _analyse(kernel, context)
+    found = analyse(kernel, context)
     if found is None:
         return None
     s = Schedule(kernel)
@@ -97,7 +97,7 @@ def _even(rows: int, most: int) -> int:
     return divisor if 2 * divisor > min(most, rows) else ceil(rows / ceil(rows / most))
 
 
-def _between(found: _Attention) -> list[Tensor]:
+def _between(found: Attention) -> list[Tensor]:
     """Stages of softmax that are kept: those that reduce, and the exponentials, which are read twice."""
     kept: list[Tensor] = []
 
@@ -113,7 +113,8 @@ def _between(found: _Attention) -> list[Tensor]:
     return [t for t in kept if t.reduction is not None or (t.body is not None and not cheap(t.body))]
 
 
-def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
+def analyse(kernel: Kernel, context: Context) -> Attention | None:
+    """The stages of a kernel of two products with softmax between them, None of another one."""
     found = reductions(kernel)
     if len(found) != 4 or len(kernel.outputs) != 1:
         return None
@@ -135,7 +136,7 @@ def _analyse(kernel: Kernel, context: Context) -> _Attention | None:
         return None
     if scores.shape != first.shape or shares.shape != first.shape or len(kernel.outputs[0].axes) != len(last.axes):
         return None
-    return _Attention(scores, queries, shares, values)
+    return Attention(scores, queries, shares, values)
 
 
 def _combiner(t: Tensor) -> str:

@@ -6,23 +6,26 @@ Other families have a schedule for what is not here: one thread then runs each t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import group_attention, group_rows
 from sterna.schedule.strategies.analysis import (
     Context,
-    divisors,
+    at_least,
     expanded_loads,
+    fused,
     inline_elementwise,
     product,
     reductions,
     size,
+    stages_apart,
     stored_apart,
 )
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
+from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
@@ -33,28 +36,30 @@ TILE, OWN = 64, 4
 DEPTH = 8
 #: Rows below which a product is no tile, but sums of their own.
 FEW_ROWS = 8
-#: Terms of a sum from which on several threads add it up, and elements below which they do.
-LONG_SUM, FEW_SUMS = 256, 4096
-#: Threads that add up one sum, at most and at least; one of them adds their parts.
-ADDING, LEAST_ADDING = 32, 4
+#: Terms of a reduction from which on several threads share it, and results below which they do.
+LONG_SUM, FEW_SUMS = 64, 4096
 #: The share of the shared memory of a task that its operands take.
 SHARE = 0.5
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
-    """The schedule of a kernel of one output for groups of threads, else None; also where tasks have one thread."""
-    if context.target.threads is None or kernel.scan is not None or len(kernel.outputs) != 1:
+    """The schedule of a kernel for groups of threads, else None; also where tasks have one thread."""
+    if context.target.threads is None or kernel.scan is not None:
         return None
-    (out,) = kernel.outputs
-    if not out.axes or not all(a.extent.is_const for a in out.axes[1:]):
+    if not all(out.axes and all(a.extent.is_const for a in out.axes[1:]) for out in kernel.outputs):
         return None
     if not reductions(kernel):
         return _elements(kernel, context)
+    shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
+    if len(kernel.outputs) > 1:
+        return None if shared is None else group_rows.propose(kernel, context, shared)
+    (out,) = kernel.outputs
     stage = single_reduction(kernel)
     if stage is None or not isinstance(stage.body, Reduce) or not _read_in_place(kernel, stage):
-        return None
+        if shared is None:
+            return None
+        return group_attention.propose(kernel, context, shared) or group_rows.propose(kernel, context, shared)
     contraction = contraction_of(stage, kernel, context)
-    shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
     if contraction is not None and shared is not None and _is_tiled(contraction):
         for rows in (TILE, TILE // 2, TILE // 4):
             fits = _staged_bytes(contraction, rows) <= SHARE * shared.bytes
@@ -63,7 +68,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     terms = product([a.extent for a in stage.body.axes])
     elements = product([a.extent for a in out.axes])
     if shared is not None and stage.body.index is None and terms >= LONG_SUM and elements < FEW_SUMS:
-        return _long_sums(kernel, stage.name, shared, context)
+        return group_rows.propose(kernel, context, shared) or _elements(kernel, context, stage.name)
     return _elements(kernel, context, stage.name)
 
 
@@ -84,42 +89,33 @@ def _schedule(kernel: Kernel, context: Context) -> Schedule:
 
 
 def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
-    """A thread for every element of the output, and its sum in a register if there is one."""
+    """A thread for every element of the outputs, and its sum in a register if there is one."""
     assert context.target.threads is not None
     s = _schedule(kernel, context)
-    acc, out = stored_apart(s, kernel.tensor(reduced)) if reduced else ("", kernel.outputs[0].name)
-    inline_elementwise(s)
-    axes = s.stages[out].tensor.axes
-    most = min(context.target.threads.preferred, _at_least(product([a.extent for a in axes])))
-    block, thread = s.split(out, _fused(s, out, [a.name for a in axes]), most, overhang=True)
-    s.parallel(out, block)
-    s.bind(out, thread, "thread.x")
-    if acc:
-        s.compute_at(acc, out, thread, REGISTER)
+    acc = stored_apart(s, kernel.tensor(reduced))[0] if reduced else ""
+    inline_elementwise(s, also=stages_apart(s))
+    elements = max(product([a.extent for a in out.axes]) for out in kernel.outputs)
+    most = min(context.target.threads.preferred, at_least(elements))
+    for out in s.outputs:
+        axes = [a.name for a in s.stages[out].tensor.axes]
+        block, thread = s.split(out, fused(s, out, axes), most, overhang=True)
+        s.parallel(out, block)
+        s.bind(out, thread, "thread.x")
+        if acc:
+            _in_register(s, acc, out, thread)
     return s
 
 
-def _long_sums(kernel: Kernel, reduced: str, shared: Memory, context: Context) -> Schedule:
-    """A task for every element: its threads add up a part of the sum each, one of them the parts."""
-    s = _schedule(kernel, context)
-    acc, out = stored_apart(s, kernel.tensor(reduced))
-    inline_elementwise(s)
+def _in_register(s: Schedule, acc: str, out: str, thread: str) -> None:
+    """A sum of each thread's own, of parts if it is long: one sum of many terms is off by as many roundings."""
     body = s.stages[acc].body
     assert isinstance(body, Reduce)
-    assert context.target.threads is not None
-    known, most = [a for a in body.axes if a.extent.is_const], min(ADDING, context.target.threads.most)
-    lanes, axis = max(((max(divisors(size(a.extent), most)), a.name) for a in known), default=(1, ""))
-    if lanes < LEAST_ADDING:
-        return _elements(kernel, context, reduced)
-    _, lane = s.split(acc, axis, lanes)
-    part = s.rfactor(acc, lane)
-    task, one = s.split(out, _fused(s, out, [a.name for a in s.stages[out].tensor.axes]), 1)
-    s.parallel(out, task)
-    s.bind(out, one, "thread.x")
-    s.compute_at(part, out, task, shared)
-    s.bind(part, s.stages[part].tensor.axes[-1].name, "thread.x")
-    s.compute_at(acc, out, one, REGISTER)
-    return s
+    longest = max(body.axes, key=lambda a: size(a.extent), default=None)
+    if longest is not None and longest.extent.is_const and many_terms(body, body.axes):
+        keep_lanes(s, acc, longest.name, min(SUMS, size(longest.extent)), out, thread, 1)
+        for leaf in list(s.stages[acc].leaves):
+            s.unroll(acc, leaf)
+    s.compute_at(acc, out, thread, REGISTER)
 
 
 # ---------------------------------------------------------------- tiles of products
@@ -141,7 +137,7 @@ def _read_by_left(c: Contraction) -> set[Axis]:
 
 def _group(c: Contraction, rows: int) -> tuple[int, int]:
     """The threads of a tile along its rows and columns."""
-    down, across = _tile_of(c, rows), min(TILE, _at_least(size(c.columns.extent)))
+    down, across = _tile_of(c, rows), min(TILE, at_least(size(c.columns.extent)))
     return prod(down) // min(OWN, down[-1]), across // min(OWN, across)
 
 
@@ -174,15 +170,15 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
         block, within = s.split(out, names[axis], tile, overhang=True)
         outer.append(block)
         threads.append(within)
-    across = min(TILE, _at_least(size(c.columns.extent)))
+    across = min(TILE, at_least(size(c.columns.extent)))
     block, columns = s.split(out, names[c.columns], across, overhang=True)
     outer.append(block)
     each = min(OWN, down[-1]), min(OWN, across)
     threads[-1], row = s.split(out, threads[-1], each[0])
     x, column = s.split(out, columns, each[1])
     s.reorder(out, *outer, *threads, x, row, column)
-    s.parallel(out, _fused(s, out, outer))
-    y = _fused(s, out, threads)
+    s.parallel(out, fused(s, out, outer))
+    y = fused(s, out, threads)
     s.bind(out, y, "thread.y")
     s.bind(out, x, "thread.x")
     s.compute_at(acc, out, x, REGISTER)
@@ -196,7 +192,7 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
         s.compute_at(local, acc, part, shared)
-        rest, x = s.split(local, _fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
+        rest, x = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
         _, y = s.split(local, rest, group[0])
         s.bind(local, x, "thread.x")
         s.bind(local, y, "thread.y")
@@ -207,19 +203,6 @@ def _tile_of(c: Contraction, most: int) -> list[int]:
     """How many positions of each row axis a tile has: of the last ones as many as there are, up to so many rows."""
     left, found = most, list[int]()
     for axis in reversed([a for a in c.rows if a not in c.batch]):
-        found.insert(0, min(left, _at_least(size(axis.extent))))
+        found.insert(0, min(left, at_least(size(axis.extent))))
         left //= found[0]
     return found
-
-
-def _fused(s: Schedule, stage: str, axes: Sequence[str]) -> str:
-    """Neighbouring axes as one."""
-    fused, *rest = axes
-    for axis in rest:
-        fused = s.fuse(stage, fused, axis)
-    return fused
-
-
-def _at_least(n: int) -> int:
-    """The next power of two."""
-    return 1 << max(0, n - 1).bit_length()

@@ -18,13 +18,14 @@ from sterna.schedule.strategies.analysis import (
     inline_elementwise,
     partial_sums,
     product,
-    readers,
     results_in_vectors,
+    row_axes,
     size,
+    stages_needed,
     stride_of,
+    times_read,
 )
 from sterna.schedule.strategies.tasks import make_tasks
-from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
@@ -33,7 +34,7 @@ from sterna.te.tensor import Kernel, Tensor
 _STACKED = 256
 #: Sums that a long one is cut into where it is not added up in vectors: each is off by an eighth of its roundings
 #: (`partial_sums` says why), and none waits for the one before it.
-_SUMS = 8
+SUMS = 8
 #: Terms of a sum from which on it is cut into those.
 _MANY = 64
 #: Lanes of the narrowest vectors that a short row is reduced in, unless the target has only narrower ones.
@@ -58,7 +59,9 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
 
 def _kept(kernel: Kernel, s: Schedule) -> list[str]:
     """Element-wise stages that are worth storing: not cheap, and each element is read more than once."""
-    return [t.name for t in _between(kernel, s) if t.body is not None and not cheap(t.body) and _reads(kernel, t) > 1]
+    return [
+        t.name for t in _between(kernel, s) if t.body is not None and not cheap(t.body) and times_read(kernel, t) > 1
+    ]
 
 
 def _between(kernel: Kernel, s: Schedule) -> list[Tensor]:
@@ -70,21 +73,15 @@ def yes_or_no() -> tuple[bool, bool]:
     return (True, False)
 
 
-def _reads(kernel: Kernel, t: Tensor) -> int:
-    """How often an element of a stage is read, at least."""
-    elements = product([a.extent for a in t.axes])
-    return sum(-(-product([a.extent for a in reader.all_axes]) // max(elements, 1)) for reader in readers(kernel, t))
-
-
 def _output(s: Schedule, out: str, kept: list[str], context: Context, lanes: int) -> None:
     state = s.stages[out]
-    placed = _needed(s, out)
+    placed = stages_needed(s, out)
     if not placed:
         if state.leaves and lanes > 1 and size(state.tensor.axes[-1].extent) > 1:
             _, lane = s.split(out, state.tensor.axes[-1].name, lanes)
             s.vectorize(out, lane)
         return
-    rows, rest = _row_axes(s, out, placed)
+    rows, rest = row_axes(s, out, placed)
     # Where the reductions go over an axis before the last, neighbouring rows lie side by side: a vector holds one
     # element of each of them.
     contiguous = bool(rows) and rows[-1] is state.tensor.axes[-1] and _lanes_along(s, placed, rows[-1], context)
@@ -127,32 +124,6 @@ def place_rows(s: Schedule, stage: str, needed: Sequence[str], context: Context,
     for name in needed:
         place = rows[-1].name
         _place(s, name, stage, place, context, lanes, contiguous=False, row=size(last.extent), again=name in again)
-
-
-def _needed(s: Schedule, out: str) -> list[str]:
-    """Stages that the output needs and that are stored, producers first."""
-    order: list[str] = []
-
-    def visit(name: str) -> None:
-        for load in E.loads(s.stages[name].body):
-            source = load.tensor.name
-            if source in s.stages and source not in order:
-                visit(source)
-                if not s.stages[source].inlined and source not in s.outputs:
-                    order.append(source)
-
-    visit(out)
-    return list(dict.fromkeys(order))
-
-
-def _row_axes(s: Schedule, out: str, placed: list[str]) -> tuple[list[Axis], list[Axis]]:
-    """The output's axes that select what every reduction computes, and the others."""
-    state = s.stages[out]
-    reads = expanded_loads(s, state.body, through=True)
-    reduced = [load for load in reads if load.tensor.name in placed]
-    used = {a for load in reduced for i in load.indices for a in i.symbols() if isinstance(a, Axis)}
-    rows = [a for a in state.tensor.axes if a in used]
-    return rows, [a for a in state.tensor.axes if a not in used]
 
 
 def _lanes_along(s: Schedule, placed: list[str], axis: Axis, context: Context) -> bool:
@@ -235,30 +206,29 @@ def _place(
         most = size(last.extent) // lanes
         sums = context.choose("sums", lambda: (n for n in (1, 2, 4, 8) if n <= most), sums)
         several = sums > 1
-        _factored(s, name, last.name, lanes * sums, out, axis, lanes)
+        keep_lanes(s, name, last.name, lanes * sums, out, axis, lanes)
         # Whole vectors are combined first, then halves: lane after lane, the combination would take longer than most
         # rows.
         width = lanes if several else lanes // 2
         while width > 1:
-            _factored(s, name, "lane", width, out, axis, width, of_registers=True)
+            keep_lanes(s, name, "lane", width, out, axis, width, of_registers=True)
             width //= 2
         s.compute_at(name, out, axis, REGISTER)
         for leaf in list(s.stages[name].leaves):
             s.unroll(name, leaf)
         return
-    if lanes == 1 and last is not None and _many_terms(body):
-        _factored(s, name, last.name, _SUMS, out, axis, lanes)
+    if lanes == 1 and last is not None and many_terms(body, body.axes[-1:]):
+        keep_lanes(s, name, last.name, SUMS, out, axis, lanes)
         spatial = list(s.stages[name].leaves)
     s.compute_at(name, out, axis, REGISTER)
     for leaf in spatial:
         s.unroll(name, leaf)
 
 
-def _many_terms(reduction: Reduce) -> bool:
-    """Whether a reduction is a sum of floats, which depends on the order of its terms, that is long along its last
-    axis."""
+def many_terms(reduction: Reduce, axes: Sequence[Axis]) -> bool:
+    """Whether a reduction is a sum of floats, which depends on the order of its terms, that is long along some axes."""
     summed = reduction.combiner == "sum" and reduction.index is None and dtypes.is_float(reduction.dtype)
-    return summed and size(reduction.axes[-1].extent) >= _MANY
+    return summed and product([a.extent for a in axes]) >= _MANY
 
 
 def _read_in_reductions(s: Schedule) -> set[str]:
@@ -272,7 +242,7 @@ def _read_in_reductions(s: Schedule) -> set[str]:
     }
 
 
-def _factored(
+def keep_lanes(
     s: Schedule, name: str, reduced: str, width: int, out: str, place: str, lanes: int, of_registers: bool = False
 ) -> None:
     """Keeps `width` partial results of a reduction, in vectors of so many lanes.

@@ -1,0 +1,150 @@
+"""Attention as one kernel of groups of threads: softmax(Q K + mask) V, of which no score leaves its task.
+
+A task has a block of rows of queries and goes through the keys block by block (T. Dao et al., FlashAttention, 2022).
+The scores of a block are a product of tiles that ends in shared memory; there the threads find their greatest and the
+exponentials. Each thread keeps some rows and columns of the result in registers, with the sum of the weights as one
+column more, and rescales them from block to block (`schedule.online`).
+"""
+
+from __future__ import annotations
+
+from sterna.ir import dtypes
+from sterna.ir.memory import REGISTER, Memory
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import Context, at_least, fused, inline_elementwise, size, stored_apart
+from sterna.schedule.strategies.attention import analyse
+from sterna.schedule.strategies.operands import Contraction
+from sterna.targets.target import Target
+from sterna.te.tensor import Kernel
+
+#: Rows of queries and keys of a block, and rows and columns that one thread has.
+ROWS, KEYS, OWN = 32, 32, 4
+#: Terms of a product whose operands are in shared memory at a time.
+DEPTH = 8
+#: Columns of the result, at most.
+MOST_COLUMNS = 128
+_FLOAT = 4
+
+
+def group_of(columns: int, target: Target) -> tuple[int, int] | None:
+    """The threads of a task along rows and columns of the result; None where a target has none, or not enough of them
+    or of their memory."""
+    shared = next((m for m in target.memories if m.reach == "block" and m.loadable), None)
+    if target.threads is None or shared is None or columns > MOST_COLUMNS:
+        return None
+    y, x = ROWS // OWN, -(-at_least(columns) // OWN)
+    staged = max(DEPTH * (ROWS + KEYS), DEPTH * (columns + OWN))
+    needed = (2 * ROWS * KEYS + ROWS * (OWN + 1) + staged) * _FLOAT
+    # Each row of a thread has a thread of its own where greatest scores are found.
+    return (y, x) if x >= OWN and y * x <= target.threads.most and needed <= shared.bytes else None
+
+
+def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
+    """The schedule of a kernel of two products with softmax between them, else None."""
+    found = analyse(kernel, context)
+    if found is None or dtypes.size(found.values.stage.dtype) != _FLOAT:
+        return None
+    group = group_of(size(found.values.columns.extent), context.target)
+    if group is None or found.values.columns is not found.values.stage.axes[-1] or not found.values.rows:
+        return None
+    y, x = group
+    s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
+    acc, out = stored_apart(s, found.values.stage)
+    sums = s.online(acc, found.scores.name, KEYS, OWN)
+    block = {what: f"{acc}_{what}" for what in ("scores", "peak", "powers", "part")}
+    inline_elementwise(s, also=[acc])
+
+    # The output: a task for each block of rows, its threads along rows and columns.
+    *batch, row, column = [a.name for a in s.stages[out].tensor.axes]
+    tile, row = s.split(out, row, ROWS, overhang=True)
+    ty, row = s.split(out, row, OWN)
+    whole, column = s.split(out, column, x * OWN, overhang=True)
+    tx, column = s.split(out, column, OWN)
+    s.reorder(out, *batch, tile, whole, ty, tx, row, column)
+    s.parallel(out, fused(s, out, [*batch, tile, whole]))
+    s.bind(out, ty, "thread.y")
+    s.bind(out, tx, "thread.x")
+    for axis in (row, column):
+        s.unroll(out, axis)
+
+    # Its sums, block by block of keys.
+    s.compute_at(sums, out, tx, REGISTER)
+    *lead, each, group_axis, own = _axes(s, sums)
+    s.reorder(sums, "block", *lead, each, group_axis, own)
+    for axis in (each, group_axis, own):
+        s.unroll(sums, axis)
+
+    s.compute_at(block["scores"], sums, "block", shared)
+    _scores(s, block["scores"], found.queries, found.queries.stage.name, y, x, shared)
+
+    s.compute_at(block["peak"], sums, "block", shared)
+    _, lane = s.split(block["peak"], "key", OWN)
+    partial = s.rfactor(block["peak"], lane)
+    s.compute_at(partial, sums, "block", shared)
+    _by_rows(s, partial, "lane", s.cache_write(partial))
+    _by_rows(s, block["peak"], "", s.cache_write(block["peak"]))
+
+    s.compute_at(block["powers"], sums, "block", shared)
+    _, key = s.split(block["powers"], "key", x)
+    _by_rows(s, block["powers"], key)
+
+    part = block["part"]
+    s.compute_at(part, sums, "block", REGISTER)
+    terms, term = s.split(part, "key", DEPTH)
+    s.reorder(part, terms, term, *_axes(s, part))
+    for axis in _axes(s, part):
+        s.unroll(part, axis)
+    _staged(s, found.values.right.tensor.name, part, terms, y, x, shared)
+    return s
+
+
+def _axes(s: Schedule, stage: str) -> list[str]:
+    return [a.name for a in s.stages[stage].tensor.axes]
+
+
+def _scores(s: Schedule, scores: str, c: Contraction, product: str, y: int, x: int, shared: Memory) -> None:
+    """The scores of a block: tiles of a product, in registers until they are whole."""
+    row, _block, key = _axes(s, scores)[-3:]
+    _, row = s.split(scores, row, ROWS)
+    ty, row = s.split(scores, row, ROWS // y)
+    _, key = s.split(scores, key, KEYS)
+    tx, key = s.split(scores, key, max(1, KEYS // x))
+    s.reorder(scores, ty, tx, row, key)
+    s.bind(scores, ty, "thread.y")
+    s.bind(scores, tx, "thread.x")
+    for axis in (row, key):
+        s.unroll(scores, axis)
+    s.compute_at(product, scores, tx, REGISTER)
+    *others, last = [a.name for a in c.inner]
+    part, term = s.split(product, last, DEPTH)
+    s.reorder(product, *others, part, term, *_axes(s, product))
+    for axis in _axes(s, product):
+        s.unroll(product, axis)
+    for load in (c.left, c.right):
+        _staged(s, load.tensor.name, product, part, y, x, shared)
+
+
+def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:
+    """The rows of a stage of a block: threads along y have some each, those along x the positions of an axis, or, where
+    there is none, a row each."""
+    own = _axes(s, stage)
+    row = own[own.index("block") - 1]
+    _, row = s.split(stage, row, ROWS)
+    ty, row = s.split(stage, row, OWN)
+    s.bind(stage, ty, "thread.y")
+    s.bind(stage, along or row, "thread.x")
+    if sums:
+        s.compute_at(sums, stage, along or row, REGISTER)
+
+
+def _staged(s: Schedule, tensor: str, reader: str, at: str, y: int, x: int, shared: Memory) -> None:
+    """An operand of a product in shared memory, some terms at a time: all threads bring it."""
+    local = s.cache_read(tensor, reader)
+    s.compute_at(local, reader, at, shared)
+    rest, tx = s.split(local, fused(s, local, _axes(s, local)), x)
+    _, ty = s.split(local, rest, y)
+    s.bind(local, tx, "thread.x")
+    s.bind(local, ty, "thread.y")
+
+
+__all__ = ["group_of", "propose"]

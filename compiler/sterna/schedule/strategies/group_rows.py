@@ -1,0 +1,283 @@
+"""Rows that the threads of a task reduce together: softmax, normalizations, means and variances, extremes, long sums.
+
+A task has one row or several: the axes of the output that select what every reduction computes. Each thread combines
+some of the terms of a reduction in a register; a tree in shared memory combines what the threads have, a quarter of
+them at each step (M. Harris, Optimizing Parallel Reduction in CUDA, 2007: a thread reads what lies a whole step away,
+so that neighbours read neighbours). What remains of the row is computed by all of them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sterna.ir import dtypes
+from sterna.ir.integer import Int
+from sterna.ir.memory import REGISTER, Memory
+from sterna.ir.threads import ThreadAxis
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import (
+    Context,
+    at_least,
+    cheap,
+    expanded_loads,
+    fused,
+    inline_elementwise,
+    product,
+    row_axes,
+    size,
+    stages_apart,
+    stages_needed,
+    stride_of,
+    times_read,
+)
+from sterna.te.axis import Axis
+from sterna.te.expr import Reduce
+from sterna.te.tensor import Kernel, Tensor
+
+#: What one step of the tree combines, and the parts that one thread combines at its end.
+STEP, LAST = 4, 8
+#: Rows side by side that a task has where neighbours in memory are rows.
+BESIDE = 32
+#: Tasks below which each has as many threads as it can.
+FEW_TASKS = 64
+#: The share of the shared memory of a task that its rows take.
+SHARE = 0.5
+
+
+def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
+    """The schedule of a kernel with reductions of known length, else None."""
+    found = [t.reduction for t in kernel.stages if t.reduction is not None]
+    if not found or not all(a.extent.is_const for r in found for a in r.axes):
+        return None
+    for keep in (True, False):
+        s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
+        new = stages_apart(s)
+        kept = _kept(kernel, s) if keep else []
+        for out in s.outputs:
+            if isinstance(s.stages[out].body, Reduce):
+                s.cache_write(out)
+        inline_elementwise(s, kept, new)
+        every = [_Rows(s, out, context) for out in s.outputs]
+        # The threads of all outputs are those of the one that has most to do.
+        group = max(every, key=lambda rows: rows.work).threads()
+        if not all(rows.takes(group) for rows in every):
+            group = replace(group, rows=1)
+            if not all(rows.takes(group) for rows in every):
+                return None
+        if all(rows.bytes() <= SHARE * shared.bytes for rows in every):
+            for rows in every:
+                rows.schedule(shared)
+            return s
+    return None
+
+
+@dataclass
+class _Group:
+    """The threads of a task.
+
+    Args:
+        rows: that a task has, each with threads of its own along `across`; lanes: the threads of a row, along `along`.
+    """
+
+    rows: int
+    lanes: int
+    across: ThreadAxis = "thread.y"
+    along: ThreadAxis = "thread.x"
+
+
+@dataclass
+class _Roles:
+    """Which axes of a stage the rows of a task differ in, and in which of them a row has several elements."""
+
+    tile: set[Axis] = field(default_factory=set)
+    columns: set[Axis] = field(default_factory=set)
+
+
+class _Rows:
+    """The rows of an output of a kernel, and how they are shared among threads.
+
+    Attributes:
+        work: elements of all stages, about.
+        group: the threads, once `takes` has said yes.
+    """
+
+    def __init__(self, s: Schedule, out: str, context: Context):
+        self.s, self.out, self.context = s, out, context
+        self.placed = stages_needed(s, out)
+        self.rows, self.rest = row_axes(s, out, self.placed)
+        if not self.placed:
+            *self.rows, last = s.stages[out].tensor.axes
+            self.rest = [last]
+        self.work = sum(product([a.extent for a in s.stages[name].axes]) for name in (out, *self.placed))
+        self.group = _Group(1, 1)
+        self.roles: dict[str, _Roles] = {}
+
+    def takes(self, group: _Group) -> bool:
+        """Whether every stage has axes for these threads."""
+        self.group, self.roles = group, self._roles(group)
+        if not all(self.s.stages[name].tensor.axes for name in (self.out, *self.placed)):
+            return False
+        # Where a task has several rows, every stage has them along one axis that is nothing else.
+        return group.rows == 1 or all(len(r.tile) == 1 and not r.tile & r.columns for r in self.roles.values())
+
+    # -- threads
+    def threads(self) -> _Group:
+        """As many lanes as a row has terms or elements, and rows enough for the threads of a task."""
+        threads = self.context.target.threads
+        assert threads is not None
+        width = max([product([a.extent for a in self.rest]), *(self._terms(name) for name in self.placed)])
+        beside = size(self.rows[-1].extent) if self.rows else 1
+        tasks = product([a.extent for a in self.rows])
+        total = threads.preferred if tasks >= FEW_TASKS else threads.most
+        if self.rows and self._rows_are_neighbours():
+            rows = min(BESIDE, at_least(beside), total)
+            return _Group(rows, max(1, min(at_least(width), total // rows)), "thread.x", "thread.y")
+        lanes = min(at_least(width), total)
+        return _Group(max(1, min(threads.preferred // lanes, at_least(beside))), lanes)
+
+    def _terms(self, name: str) -> int:
+        body = self.s.stages[name].body
+        return product([a.extent for a in body.axes]) if isinstance(body, Reduce) else 1
+
+    def _rows_are_neighbours(self) -> bool:
+        """Whether neighbours in memory, in the greatest tensor that a reduction reads, are terms of different rows."""
+        found: list[tuple[int, bool]] = []
+        for name in self.placed:
+            state = self.s.stages[name]
+            if not isinstance(state.body, Reduce) or not state.tensor.axes or not state.body.axes:
+                continue
+            own, reduced = state.tensor.axes[-1], state.body.axes[-1]
+            for load in expanded_loads(self.s, state.body):
+                if isinstance(load.tensor, Tensor) and load.tensor.name not in self.s.stages:
+                    steps = [stride_of(load, a, self.context.strides) for a in (own, reduced)]
+                    found.append((product(load.tensor.shape), steps[0] == 1 and steps[1] != 1))
+        return max(found, key=lambda each: each[0])[1] if found else False
+
+    # -- axes
+    def _roles(self, group: _Group) -> dict[str, _Roles]:
+        """What the axes of every stage are, from the output's by what is read where."""
+        roles = {name: _Roles() for name in self.placed}
+        roles[self.out] = _Roles({*self.rows[-1:]} if group.rows > 1 else set(), set(self.rest))
+        for name in (self.out, *reversed(self.placed)):
+            state, own = self.s.stages[name], roles[name]
+            several = own.columns | {a for a in state.axes if a.reduction}
+            for load in expanded_loads(self.s, state.body):
+                read = roles.get(load.tensor.name)
+                if read is None:
+                    continue
+                for axis, index in zip(self.s.stages[load.tensor.name].tensor.axes, load.indices, strict=True):
+                    named = {a for a in index.symbols() if isinstance(a, Axis)}
+                    if named & several or not _plain(index):
+                        read.columns.add(axis)
+                    if named & own.tile:
+                        read.tile.add(axis)
+        return roles
+
+    def bytes(self) -> int:
+        """What the stages of a task take in shared memory."""
+        total = 0
+        for name in self.placed:
+            state, role = self.s.stages[name], self.roles[name]
+            elements = self.group.rows * product([a.extent for a in role.columns])
+            parts = 1 if self._lanes(name) == 0 else 2 * self._lanes(name)
+            total += elements * parts * dtypes.size(state.tensor.dtype)
+        return total
+
+    def _lanes(self, name: str) -> int:
+        """The threads that have a part each of a reduction; 0 where each of its results is one thread's."""
+        body = self.s.stages[name].body
+        if not isinstance(body, Reduce) or body.index is not None:
+            return 0
+        results = product([a.extent for a in self.roles[name].columns])
+        terms = self._terms(name)
+        return 0 if terms <= LAST or results >= min(terms, self.group.lanes) else min(terms, self.group.lanes)
+
+    # -- the schedule
+    def schedule(self, shared: Memory) -> None:
+        """The steps of the output and of the stages that it needs."""
+        block = self._output()
+        for name in self.placed:
+            self._place(name, block, shared)
+
+    def _output(self) -> str:
+        """The loops of the output: tasks, rows of a task, threads of a row. Returns the axis of the tasks."""
+        s, out, columns = self.s, self.out, [a.name for a in self.rest]
+        if self.rows:
+            *outer, last = [a.name for a in self.rows]
+            uneven = not self.rows[-1].extent.is_const or size(self.rows[-1].extent) % self.group.rows != 0
+            block, row = s.split(out, last, self.group.rows, overhang=uneven)
+            outer.append(block)
+        else:
+            whole, columns[0] = s.split(out, columns[0], 1 << 30)
+            outer, row = [whole], ""
+        s.reorder(out, *outer, *([row] if row else []), *columns)
+        task = fused(s, out, outer)
+        s.parallel(out, task)
+        if columns:
+            _, lane = s.split(out, fused(s, out, columns), self.group.lanes)
+        else:
+            row, lane = s.split(out, row, 1)
+        s.bind(out, lane, self.group.along)
+        if self.group.rows > 1:
+            s.bind(out, row, self.group.across)
+        return task
+
+    def _place(self, name: str, block: str, shared: Memory) -> None:
+        """A stage at the start of each task."""
+        lanes, role = self._lanes(name), self.roles[name]
+        s = self.s
+        if lanes:
+            body = s.stages[name].body
+            assert isinstance(body, Reduce)
+            reduced = fused(s, name, [a.name for a in body.axes])
+            while lanes:
+                _, lane = s.split(name, reduced, lanes)
+                part = s.rfactor(name, lane)
+                self._shared(part, role, block, shared, "lane")
+                reduced, lanes = "lane", at_least(lanes) // STEP if lanes > LAST else 0
+        self._shared(name, role, block, shared)
+
+    def _shared(self, stage: str, role: _Roles, block: str, shared: Memory, lane: str = "") -> None:
+        """Computes a stage of a task in shared memory: its threads along the axis of lanes, or of its columns."""
+        s = self.s
+        s.compute_at(stage, self.out, block, shared)
+        own = s.stages[stage].tensor.axes
+        sums = s.cache_write(stage) if isinstance(s.stages[stage].body, Reduce) else ""
+        names = {a.name for a in role.tile}
+        tile = next((a.name for a in own if a.name in names), "")
+        names = {a.name for a in role.columns}
+        columns = [a.name for a in own if a.name in names]
+        others = [a.name for a in own if a.name not in (tile, lane, *columns)]
+        order = [*others, *([tile] if tile else []), *columns, *([lane] if lane else [])]
+        s.reorder(stage, *order)
+        if lane:
+            last, thread = "", lane
+        elif columns:
+            last, thread = s.split(stage, fused(s, stage, columns), self.group.lanes)
+        else:
+            last, thread = s.split(stage, order[-1], 1)
+            tile = last if tile == order[-1] else tile
+        s.bind(stage, thread, self.group.along)
+        if self.group.rows > 1:
+            _, row = s.split(stage, tile, self.group.rows)
+            s.bind(stage, row, self.group.across)
+        if sums:
+            s.compute_at(sums, stage, thread, REGISTER)
+
+
+def _plain(index: Int) -> bool:
+    """Whether a position is an axis, or stands still."""
+    return all(isinstance(m[0], Axis) and len(m) == 1 for m in index.terms)
+
+
+def _kept(kernel: Kernel, s: Schedule) -> list[str]:
+    """Element-wise stages that are worth keeping: not cheap, and of which each element is read more than once."""
+    return [
+        t.name
+        for t in kernel.stages
+        if t.name not in s.outputs
+        and t.body is not None
+        and not isinstance(t.body, Reduce)
+        and not cheap(t.body)
+        and times_read(kernel, t) > 1
+    ]

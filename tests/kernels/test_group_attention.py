@@ -1,0 +1,120 @@
+"""Attention by groups of threads: the same as apart, of all sizes, with masks; no score in memory that tasks share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sterna.driver import Options, compile_graph
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context, group_attention
+from sterna.targets.target import Threads
+from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis
+from support import opencl_host
+from support.attention_graphs import Attention
+from support.bound_axes import SHARED, compare, threads
+from support.compiling import check
+from support.cuda_host import METAL
+from support.small_kernels import arrays, attention, matmul
+
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
+    return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
+
+
+def scheduled(kernel: Kernel) -> Schedule:
+    s = group_attention.propose(kernel, Context(opencl_host.opencl_target(groups=True)), SHARED)
+    assert s is not None
+    return s
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize(
+    ("sizes", "mask"),
+    [((1, 33, 37, 9, 17), ""), ((2, 8, 64, 16, 16), "masked"), ((1, 40, 40, 8, 16), "causal")],
+)
+def test_attention(
+    sizes: tuple[int, int, int, int, int], mask: str, device: opencl_host.Device, tmp_path: Path
+) -> None:
+    s = scheduled(attention(*sizes, masked=mask == "masked", causal=mask == "causal"))
+    compare(s, device, tmp_path if mask == "causal" else None, orders=2)
+    if mask == "masked":
+        compare(s, None, tmp_path, orders=1, language=METAL)
+
+
+def test_threads_and_what_they_share() -> None:
+    """As many as a block of the result has tiles, and never a row of scores."""
+    program = finish(lower(scheduled(attention(2, 64, 512, 64, 64))))
+    assert threads(program) == 128
+    assert group_attention.group_of(64, opencl_host.opencl_target(groups=True)) == (8, 16)
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("columns", [64, 128])
+def test_usual_heads(columns: int, device: opencl_host.Device) -> None:
+    compare(scheduled(attention(1, 35, 70, columns, columns)), device, orders=0)
+
+
+@pytest.mark.family("opencl")
+@settings(
+    max_examples=4 * MORE, deadline=None, derandomize=MORE == 1, database=None, suppress_health_check=list(HealthCheck)
+)
+@given(st.data())
+def test_attention_of_any_size(device: opencl_host.Device, data: Any) -> None:
+    few = st.sampled_from([2, 3, 5, 8, 13, 31, 32, 33, 41])
+    sizes = data.draw(st.sampled_from([1, 3])), data.draw(few), data.draw(few), data.draw(few)
+    kernel = attention(*sizes, data.draw(st.sampled_from([9, 16, 31, 33])), data.draw(st.booleans()))
+    compare(scheduled(kernel), device, tolerance=2e-5, orders=1)
+
+
+def test_what_is_no_attention_is_declined() -> None:
+    target = opencl_host.opencl_target(groups=True)
+    assert group_attention.propose(matmul(32, 32, 32), Context(target), SHARED) is None
+    assert group_attention.propose(attention(1, 32, 32, 8, 160), Context(target), SHARED) is None
+    assert group_attention.group_of(64, replace(target, threads=Threads(64, 64))) is None
+
+
+def test_one_kernel_of_a_model(device: opencl_host.Device) -> None:
+    """The pass joins what the strategy computes; scores are no tensor of the model any more."""
+    made = Attention()
+    graph = made.graph(made.whole((2, 2), 34, 45, 16, 20, mask="causal"))
+    compiled = compile_graph(graph, "small", Options(opencl_host.opencl_target(groups=True)))
+    assert len(compiled.kernels) == 1
+    alone = compile_graph(graph, "small", Options(opencl_host.opencl_target()))
+    (found,) = device.run(compiled, made.feeds).values()
+    (wanted,) = device.run(alone, made.feeds).values()
+    check({"y": found}, {"y": wanted}, 1e-5)
+
+
+@pytest.mark.parametrize("lowest", [False, True])
+def test_a_rescaled_sum(lowest: bool) -> None:
+    """By the expressions' interpreter, and as it is lowered."""
+    x, w, k = placeholder("x", (3, 7)), placeholder("w", (3, 7)), reduce_axis("k", 7)
+    exponent = (lambda i: x[i, k.var] * 40.0) if not lowest else (lambda i: E.const(float("-inf"), "float32"))
+    body = lambda i: E.Reduce("float32", combiner="rescaled", a=exponent(i), index=w[i, k.var], axes=(k,))  # noqa: E731
+    kernel = Kernel("rescaled", (x, w), (), (compute("out", (3,), body),))
+    feeds = arrays(kernel)
+    (found,) = run_kernel(kernel, feeds).values()
+    powers = np.zeros((3, 7)) if lowest else np.exp(40.0 * (feeds["x"] - feeds["x"].max(1, keepdims=True)))
+    np.testing.assert_allclose(found, (powers * feeds["w"]).sum(1), 1e-5, 1e-5)
+    s = Schedule(kernel, memories=(SHARED,))
+    sums = s.cache_write("out")
+    row, one = s.split("out", "i", 1)
+    s.parallel("out", row)
+    s.bind("out", one, "thread.x")
+    s.compute_at(sums, "out", one, "register")
+    compare(s, None)
