@@ -25,28 +25,24 @@ from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, as_int, of
 from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
-from sterna.schedule.axes import AxisSteps
+from sterna.schedule.copies import CopySteps
 from sterna.schedule.decisions import (
     Ahead,
     Derived,
     Fuse,
     Packing,
-    RaggedTail,
     Split,
     StageSchedule,
     Tensorized,
     parts_of,
 )
 from sterna.schedule.matching import match
-from sterna.schedule.online import online, weighted_by_softmax
-from sterna.schedule.products import contains, factors
+from sterna.schedule.products import factors
 from sterna.schedule.rewriting import (
     constant_sum,
-    copied,
     factored,
     is_row,
     negation,
-    read_from,
     redirect,
     restored_with,
     sum_with,
@@ -69,7 +65,7 @@ SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCR
 NARROW = ("float16", "bfloat16")
 
 
-class Schedule(AxisSteps):
+class Schedule(CopySteps):
     """A kernel and the steps applied to it. See the module's docstring."""
 
     def __init__(
@@ -190,84 +186,6 @@ class Schedule(AxisSteps):
         if found.is_allocated != any(stage == carry.next.name for carry in carries):
             self._illegal(f"{stage} in scope {name}", "the next state of a recurrence, and no other stage, is a state")
         s.attach, s.scope = (consumer, axis), found
-
-    def cache_read(self, tensor: str, consumer: str, dtype: str = "") -> str:
-        """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at.
-
-        Args:
-            dtype: a wider type that the copy has; the tensor is a factor of the consumer's sum of products then.
-        """
-        self._step("cache_read", tensor, consumer, *([dtype] if dtype else []), known=False)
-        reader = self._stage(consumer)
-        source = next((load.tensor for load in E.loads(reader.body) if load.tensor.name == tensor), None)
-        if not isinstance(source, Tensor):
-            read = sorted({x.tensor.name for x in E.loads(reader.body)})
-            self._illegal(f"{consumer} does not read {tensor}", f"it reads {', '.join(read)}")
-        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(source.shape))
-        element: E.Expr = source[tuple(of(a) for a in axes)]
-        if dtype:
-            multiplied = [e for e in factors(reader.body) or () if isinstance(e, Load) and e.tensor.name == tensor]
-            if len(multiplied) != 1 or not contains(dtype, source.dtype):
-                self._illegal(f"{tensor} is not one factor of {consumer}, narrower than {dtype}", "copy it as it is")
-            element = E.cast(element, dtype)
-        copy = Tensor(f"{tensor}_local", source.shape, element.dtype, axes, element)
-        self._add_stage(copy)
-        reader.body = read_from(reader.body, tensor, copy)
-        return copy.name
-
-    def cache_write(self, stage: str) -> str:
-        """Moves the computation of a stage into a new one `<stage>_acc`, which the stage then copies: of an output, or
-        of what threads share, whose sums are in registers then."""
-        s = self._step("cache_write", stage)
-        t = s.tensor
-        inner = copied(t, s.body, f"{stage}_acc")
-        self._add_stage(inner)
-        # What remains of a factored reduction is the reduction's.
-        self.stages[inner.name].relations += [r for r in s.relations if isinstance(r, RaggedTail)]
-        s.body = inner[tuple(of(a) for a in t.axes)]
-        s.leaves = [a.name for a in t.axes]
-        s.relations, s.annotations = [], {}
-        return inner.name
-
-    def online(self, stage: str, scores: str, block: int, columns: int) -> str:
-        """Computes a sum that is weighted by the softmax of the stage `scores` block by block of its terms, so that no
-        row of scores is ever whole: see `schedule.online`. Returns the rescaled sums over the blocks, named
-        `<stage>_sums`; `<stage>_scores`, `_peak`, `_powers` and `_part` are what a block has. All are to be placed; the
-        stage itself is element-wise then.
-
-        Args:
-            block: terms of a block; columns: of the stage's last axis that share a sum of the weights.
-        """
-        s: StageSchedule = self._step("online", stage, scores, block, columns)
-        self._stage(scores)
-        if s.relations or s.annotations or s.attach is not None:
-            self._illegal(f"{stage} has steps of its own already", "begin with online")
-        found = weighted_by_softmax(s.body, scores, self.stages)
-        if found is None or block < 1 or columns < 1:
-            self._illegal(f"{stage} is no sum weighted by the softmax of {scores}", "name the product and its scores")
-        made = online(s.tensor, found, block, columns)
-        for each in made.stages:
-            self._add_stage(each)
-        s.body = made.body
-        s.leaves = [a.name for a in s.tensor.axes]
-        return made.sums.name
-
-    def recompute(self, stage: str, *consumers: str) -> str:
-        """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new
-        stage. So what two outputs read, or one output of another, can be placed within both."""
-        s: StageSchedule = self._step("recompute", stage, *consumers)
-        for consumer in consumers:
-            if not any(load.tensor.name == stage for load in E.loads(self._stage(consumer).body)):
-                self._illegal(f"{consumer} does not read {stage}", "name what reads it")
-        if s.relations or s.annotations or s.attach is not None:
-            self._illegal(f"{stage} has steps of its own already", "recompute it before them")
-        numbered = (f"{stage}_again{n if n > 1 else ''}" for n in count(1))
-        name = next(candidate for candidate in numbered if candidate not in self.stages)
-        self._add_stage(copied(s.tensor, s.body, name))
-        for consumer in consumers:
-            reader = self._stage(consumer)
-            reader.body = redirect(reader.body, stage, lambda load: replace(load, tensor=self.stages[name].tensor))
-        return name
 
     def transfer(self, stage: str, asynchronous: bool = False) -> None:
         """Moves the elements of a stage that only copies another, as `cache_read` and `cache_write` make it, by `Copy`
@@ -503,9 +421,3 @@ class Schedule(AxisSteps):
         for reader in self.stages.values():
             if reader is not s:
                 reader.body = redirect(reader.body, s.name, lambda load: corrected(load, element_for(load)))
-
-    def _add_stage(self, tensor: Tensor) -> None:
-        if tensor.name in self.stages:
-            self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")
-        assert tensor.body is not None
-        self.stages[tensor.name] = StageSchedule(tensor, tensor.body, [a.name for a in tensor.all_axes])
