@@ -2,7 +2,7 @@
 
 A task has one row or several: the axes of the output that select what every reduction computes. Each thread combines
 some of the terms of a reduction in a register; a tree in shared memory combines what the threads have, a quarter of
-them at each step (M. Harris, Optimizing Parallel Reduction in CUDA, 2007: a thread reads what lies a whole step away,
+them at each step (M. Harris, Optimizing Parallel Reduction, 2007: a thread reads what lies a whole step away,
 so that neighbours read neighbours). What remains of the row is computed by all of them again.
 """
 
