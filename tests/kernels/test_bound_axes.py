@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sterna.errors import SternaError
 from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.loops import program as P
+from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
@@ -210,3 +211,11 @@ def test_schedules_at_random(device: opencl_host.Device, tmp_path_factory: pytes
         np.testing.assert_allclose(
             found["out"].reshape(wanted.shape), wanted, 1e-4, 1e-4, err_msg=f"{way}\n{print_function(program)}"
         )
+
+
+def test_threads_read_interleaved_operands_side_by_side() -> None:
+    """Of a product, hardly an access to shared memory waits for a bank."""
+    s = propose(matmul(128, 128, 64), Context(opencl_host.opencl_target(groups=True)))
+    assert s is not None
+    found = accesses(finish(lower(s)))
+    assert found.conflicts < 0.15 * found.shared_accesses

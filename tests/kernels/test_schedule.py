@@ -432,6 +432,8 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "cache_write: twice": lambda: (s := Schedule(row_sums(2, 3))).cache_write("out") and s.cache_write("out"),
     "recompute: not read": lambda: Schedule(matmul(2, 3, 4)).recompute("acc", "acc"),
     "recompute: too late": lambda: (s := Schedule(pointwise(4, 4))).split("mid", "i0", 2) and s.recompute("mid", "out"),
+    "interleave: one way": lambda: Schedule(matmul(2, 3, 4)).interleave("acc", 1, 1),
+    "interleave: an output": lambda: Schedule(matmul(2, 3, 4)).interleave("out", 1, 2),
     "online: no softmax": lambda: Schedule(matmul(2, 3, 4)).online("acc", "out", 8, 4),
     "rfactor: fused with what is not reduced": rows_as_lanes,
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),

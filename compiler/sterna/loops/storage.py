@@ -40,7 +40,12 @@ class Storage(Bodies):
         """The storage of a stage that is placed inside a nest."""
         assert s.scope is not None
         sizes = dict(blocks)
-        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(region.extent)]
+        if stray := [d for d in s.interleaved if not region.extent[d].is_const]:
+            self.refuse(f"dimension {stray[0]} of stage {s.name} has no constant size", "interleave one that has")
+        extent = list(region.extent)
+        for d, ways, each in s.interleaving(extent):
+            extent[d] = as_int(ways * each)
+        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)]
         buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
         if self.shared and buffer.scope.has_offsets:
             self.refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")

@@ -60,6 +60,9 @@ WORDS: dict[str, Callable[..., str]] = {
         f"{consumer} reads a copy of {tensor}" + (f" as {dtype[0]}" if dtype and dtype[0] else "")
     ),
     "cache_write": lambda stage: f"{stage} is computed aside and stored when it is complete",
+    "interleave": lambda stage, dimension, ways: (
+        f"{stage}: every {ways}th position of dimension {dimension} lies side by side, so that threads read neighbours"
+    ),
     "recompute": lambda stage, *consumers: f"{stage} is computed once more for {_names(consumers)}",
     "online": lambda stage, scores, *_: f"{stage} is added up while {scores} is found, block by block, and rescaled",
     "transfer": lambda stage, *asynchronous: (

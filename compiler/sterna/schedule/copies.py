@@ -81,6 +81,16 @@ class CopySteps(AxisSteps):
         s.leaves = [a.name for a in s.tensor.axes]
         return made.sums.name
 
+    def interleave(self, stage: str, dimension: int, ways: int) -> None:
+        """Stores a dimension of a stage that is placed within another so that every `ways`-th position lies side by
+        side: 0, ways, 2 ways ..., then 1, ways + 1 ... Threads that have as many neighbours each read side by side."""
+        s: StageSchedule = self._step("interleave", stage, dimension, ways)
+        if not 0 <= dimension < len(s.tensor.axes) or ways < 2 or dimension in s.interleaved:
+            self._illegal(f"dimension {dimension} of {stage} in {ways} ways", "once, in 2 ways at least")
+        if stage in self.outputs:
+            self._illegal("an output lies as its reader expects it", "interleave what is placed within another stage")
+        s.interleaved[dimension] = ways
+
     def recompute(self, stage: str, *consumers: str) -> str:
         """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new
         stage. So what two outputs read, or one output of another, can be placed within both."""

@@ -120,6 +120,7 @@ class StageSchedule:
             are waited for.
         ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
+        interleaved: ways in which dimensions of the storage are interleaved.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
 
@@ -137,6 +138,7 @@ class StageSchedule:
     ahead: Ahead | None = None
     partitioned: tuple[str, ...] = ()
     clipped: tuple[str, ...] = ()
+    interleaved: dict[int, int] = field(default_factory=dict)
     transferred: bool = False
     asynchronous: bool = False
 
@@ -171,6 +173,10 @@ class StageSchedule:
         names = [a.name for a in self.tensor.axes]
         own = zip(done.axes, done.intrinsic.behaviour.shape, strict=False)
         return tuple((names.index(parents.get(axis, axis)), int(size)) for axis, size in own)
+
+    def interleaving(self, extent: Sequence[Int]) -> tuple[tuple[int, int, int], ...]:
+        """(dimension, ways, positions of each) of storage of so many positions."""
+        return tuple((d, ways, -(-int(extent[d]) // ways)) for d, ways in self.interleaved.items())
 
     def split_of(self, outer: str) -> Split | RaggedTail:
         """The split, or the factored reduction, whose outer part an axis is."""

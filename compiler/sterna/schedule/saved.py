@@ -32,6 +32,7 @@ PRIMITIVES = (
     "cache_read",
     "cache_write",
     "recompute",
+    "interleave",
     "online",
     "transfer",
     "rfactor",

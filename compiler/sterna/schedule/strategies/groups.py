@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from sterna.ir import dtypes
+from sterna.ir.integer import of
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention, group_rows
@@ -192,6 +193,11 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
         s.compute_at(local, acc, part, shared)
+        for dimension, index in enumerate(load.indices):
+            # Threads side by side read what lies side by side, in as many banks.
+            for axis, own in zip((rows[-1], c.columns), each, strict=True):
+                if own > 1 and index == of(axis):
+                    s.interleave(local, dimension, own)
         rest, x = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
         _, y = s.split(local, rest, group[0])
         s.bind(local, x, "thread.x")
