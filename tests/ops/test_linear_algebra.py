@@ -133,12 +133,8 @@ def test_soft_suppression(count: int, most: int, overlap: float, least: float) -
     scores = RNG.uniform(size=count).astype(np.float32)
     g = GraphWriter()
     limits = [g.constant(np.int32(most)), *(g.constant(np.float32(x)) for x in (overlap, least, 0.5))]
-    g.node(
-        "NonMaxSuppressionV5",
-        [g.input("b", boxes.shape), g.input("s", scores.shape), *limits],
-        name="y",
-        pad_to_max_output_size=True,
-    )
+    g.node("NonMaxSuppressionV5", [g.input("b", boxes.shape), g.input("s", scores.shape), *limits], name="y",
+           pad_to_max_output_size=True)
     for n in range(3):
         g.node("Identity", [f"y:{n}"], name=f"y{n}")
     with tempfile.TemporaryDirectory() as folder:
@@ -189,13 +185,8 @@ def test_running_log_sums(size: int, exclusive: bool, reverse: bool) -> None:
     (found,) = pytorch("aten.logcumsumexp.default", self=x, dim=1)
     np.testing.assert_allclose(found, np.logaddexp.accumulate(x.astype(np.float64), 1), rtol=1e-5, atol=1e-4)
     g = GraphWriter()
-    g.node(
-        "CumulativeLogsumexp",
-        [g.input("x", x.shape), g.constant(np.int32(1))],
-        name="y",
-        exclusive=exclusive,
-        reverse=reverse,
-    )
+    g.node("CumulativeLogsumexp", [g.input("x", x.shape), g.constant(np.int32(1))], name="y", exclusive=exclusive,
+           reverse=reverse)
     with tempfile.TemporaryDirectory() as folder:
         graph = read_model(g.write(Path(folder)))
     (ours,) = interpret(graph, {"x": x}).values()
