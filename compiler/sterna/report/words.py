@@ -72,6 +72,10 @@ WORDS: dict[str, Callable[..., str]] = {
     "rfactor": lambda stage, axis, *_: f"{stage}: sums along {axis} are kept apart and added up at the end",
     "pack": _pack,
     "narrow": lambda tensor, dtype, *_: f"{tensor} is stored as {dtype} and widened where it is read",
+    "couple": lambda stage, tensor, axis, *_: (
+        f"{stage}: numbers of {tensor} lie two by two along {axis}, so that one instruction widens both"
+    ),
+    "negate": lambda tensor: f"{tensor} is stored with the other sign, as the instructions that read it take it",
     "offset": lambda stage, tensor: f"{stage}: {tensor} is read with the other sign, which a sum makes up for",
 }
 
