@@ -48,7 +48,7 @@ def difference(found: list[np.ndarray], wanted: list[np.ndarray], halves: bool) 
         if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
             return "not the same NaN or infinity"
         exact = theirs.dtype.kind in "iub"
-        scale = max(1e-2, float(np.abs(b[finite]).max(initial=0)))
+        scale = max(1e-3, float(np.abs(b[finite]).max(initial=0)))
         error = float(np.abs(a[finite] - b[finite]).max(initial=0))
         if not error <= (0 if exact else (OF_HALVES if halves else TOLERANCE) * scale):
             return f"by {error:.2e} where the largest is {scale:.2e}"

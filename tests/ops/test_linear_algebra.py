@@ -1,4 +1,4 @@
-"""Decompositions, solutions, soft suppression and colours of TensorFlow and PyTorch beside NumPy."""
+"""Decompositions, solutions and colours of TensorFlow and PyTorch beside NumPy."""
 
 from __future__ import annotations
 
@@ -105,46 +105,6 @@ def test_a_compiled_solution(tmp_path: Path) -> None:
     g.node("MatrixSolve", [g.input("a", a.shape), g.input("b", b.shape)], name="y")
     with sterna.compile(g.write(tmp_path), generator="llvm") as bundle:
         near(bundle.run({"a": a, "b": b})["y"], np.linalg.solve(a, b))
-
-
-def softly(
-    boxes: Array, scores: Array, most: int, overlap: float, least: float, sigma: float
-) -> list[tuple[int, float]]:
-    """Soft suppression as the paper has it, box after box."""
-    left, chosen = {n: float(s) for n, s in enumerate(scores) if s > least}, []
-    while left and len(chosen) < most:
-        best = max(left, key=lambda n: (left[n], -n))
-        chosen.append((best, left.pop(best)))
-        for n in list(left):
-            low, high = np.maximum(boxes[n, :2], boxes[best, :2]), np.minimum(boxes[n, 2:], boxes[best, 2:])
-            common = float(np.prod(np.maximum(high - low, 0)))
-            union = sum(float(np.prod(boxes[m, 2:] - boxes[m, :2])) for m in (n, best)) - common
-            share = common / union
-            left[n] *= 0.0 if share > overlap else float(np.exp(-share * share / (2 * sigma)))
-            if left[n] <= least:
-                del left[n]
-    return chosen
-
-
-@FEW
-@given(st.integers(2, 12), st.integers(1, 6), st.sampled_from([0.3, 1.0]), st.sampled_from([0.0, 0.2, -1.0]))
-def test_soft_suppression(count: int, most: int, overlap: float, least: float) -> None:
-    boxes = np.sort(RNG.uniform(size=(count, 2, 2)), 1).reshape(count, 4).astype(np.float32)
-    scores = RNG.uniform(size=count).astype(np.float32)
-    g = GraphWriter()
-    limits = [g.constant(np.int32(most)), *(g.constant(np.float32(x)) for x in (overlap, least, 0.5))]
-    g.node("NonMaxSuppressionV5", [g.input("b", boxes.shape), g.input("s", scores.shape), *limits], name="y",
-           pad_to_max_output_size=True)
-    for n in range(3):
-        g.node("Identity", [f"y:{n}"], name=f"y{n}")
-    with tempfile.TemporaryDirectory() as folder:
-        graph = read_model(g.write(Path(folder)))
-    places, best, found = interpret(graph, {"b": boxes, "s": scores}).values()
-    wanted = softly(boxes, scores, most, overlap, least, 0.5)
-    assert int(found) == len(wanted)
-    assert places[: len(wanted)].tolist() == [n for n, _ in wanted]
-    near(best[: len(wanted)], np.array([s for _, s in wanted], np.float32))
-    assert not best[len(wanted) :].any()
 
 
 def test_colours_there_and_back() -> None:

@@ -1,4 +1,4 @@
-"""Soft suppression of boxes: N. Bodla and others, Soft-NMS, 2017, as TensorFlow computes it."""
+"""Soft suppression of boxes: N. Bodla and others, Soft-NMS, 2017, in the order in which TensorFlow's kernel chooses."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from sterna.ir.graph import Value
 
 
 def soft_suppressed(
-    t: Emitter, boxes: Value, scores: Value, most: int, overlap: float, least: float, sigma: float
+    t: Emitter, boxes: Value, scores: Value, most: int, least: float, sigma: float
 ) -> tuple[Value, Value, Value]:
-    """The boxes of the highest scores, one after the other; every one lowers the scores of those that it overlaps.
+    """The boxes of the highest scores, one after the other; every one scales the scores of those that it overlaps.
+
+    TensorFlow's kernel keeps candidates in a queue and scales a score only when its candidate comes to the front. A
+    positive score falls, so that the queue's order is that of the scaled scores. A negative score rises: its place in
+    the order is that of the score it began with.
 
     Args:
         boxes: (boxes, 4), two opposite corners each.
         scores: (boxes).
-        most: how many are chosen at the most; there are at least as many.
-        overlap: boxes whose intersection over union with a chosen one is larger have the score 0.
-        least: scores of chosen boxes are larger.
+        most: how many are chosen at the most, 1 or more; there are at least as many.
+        least: scores of chosen boxes are larger; may be below 0.
         sigma: a score is multiplied by exp(-iou^2 / (2 sigma)).
 
     Returns:
@@ -35,11 +38,12 @@ def soft_suppressed(
     low = [t.op("minimum", corners[n], corners[n + 2]) for n in range(2)]
     high = [t.op("maximum", corners[n], corners[n + 2]) for n in range(2)]
     areas = t.op("mul", *(t.op("sub", b, a) for a, b in zip(low, high, strict=True)))
-    places = t.counting(count)
+    places, negative = t.counting(count), t.op("less", scores, zero)
 
     def step(_: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
         (left,) = carried
-        best = t.cast(t.op("arg_max", left, axis=0, keep_dims=True), "int64")
+        rank = t.op("where", t.op("logical_and", t.op("greater", left, out), negative), scores, left)
+        best = t.cast(t.op("arg_max", rank, axis=0, keep_dims=True), "int64")
 
         def own(x: Value) -> Value:
             return t.op("gather", x, best, axis=0)
@@ -52,14 +56,13 @@ def soft_suppressed(
         union = t.op("sub", t.op("add", areas, own(areas)), common)
         has_area = t.op("logical_and", *(t.op("greater", x, zero) for x in (areas, own(areas))))
         share = t.op("where", has_area, t.op("div", common, union), zero)
-        kept = t.op("exp", t.op("mul", t.op("mul", share, share), t.scalar(-0.5 / sigma, scores.dtype)))
-        kept = t.op("where", t.op("greater", share, t.scalar(overlap, scores.dtype)), zero, kept)
-        lowered = t.op("mul", left, kept)
+        kept = t.op("exp", t.op("mul", t.op("mul", share, t.scalar(-0.5 / sigma, scores.dtype)), share))
+        scaled = t.op("mul", left, kept)
         # What is chosen or has fallen to the limit is never looked at again.
-        over = t.op("greater", lowered, t.scalar(least, scores.dtype))
+        over = t.op("greater", scaled, t.scalar(least, scores.dtype))
         stays = t.op("logical_and", over, t.op("logical_not", t.op("equal", places, best)))
-        lowered = t.op("where", t.op("logical_and", stays, t.op("greater", left, out)), lowered, out)
-        return [lowered], [best, own(left)]
+        scaled = t.op("where", t.op("logical_and", stays, t.op("greater", left, out)), scaled, out)
+        return [scaled], [best, own(left)]
 
     first = t.op("where", t.op("greater", scores, t.scalar(least, scores.dtype)), scores, out)
     _, (rows, values) = t.repeat(most, [first], step)

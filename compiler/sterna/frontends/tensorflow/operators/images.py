@@ -171,7 +171,7 @@ def suppress(t: Translation) -> tuple[Value, ...]:
         raise error("E0108", f"{most} of boxes {boxes.type} with scores {scores.type}")
     sigma = float(t.scalar_of(5, "a sigma")) if len(t.items) > 5 else 0.0
     if sigma > 0.0:
-        return _softly(t, boxes, scores, most, overlap, least, sigma)
+        return _softly(t, boxes, scores, most, least, sigma)
     chosen, found = t.builder.add_all(
         "non_max_suppression", t.reshape(boxes, (1, count, 4)), t.reshape(scores, (1, 1, count)),
         t.constant(most, "int64"), t.constant(np.float32(overlap)), t.constant(np.float32(least)),
@@ -188,22 +188,26 @@ def suppress(t: Translation) -> tuple[Value, ...]:
     places, total = t.cast(rows, "int32"), t.cast(t.reshape(found, ()), "int32")
     if t.kind == "NonMaxSuppressionV5":
         best = t.op("where", there, t.op("gather", scores, rows, axis=0), t.scalar(0, "float32"))
-        return places, best, total
+        return places, t.cast(best, t.input(1).dtype), total
     return places, total
 
 
-def _softly(
-    t: Translation, boxes: Value, scores: Value, most: int, overlap: float, least: float, sigma: float
-) -> tuple[Value, ...]:
-    """NonMaxSuppressionV5 with a sigma: boxes that overlap a chosen one keep exp(-iou^2 / (2 sigma)) of their score."""
-    limit = min(most, t.extent(scores, 0))
-    places, best, found = soft_suppressed(t, boxes, scores, limit, overlap, least, sigma)
+def _softly(t: Translation, boxes: Value, scores: Value, most: int, least: float, sigma: float) -> tuple[Value, ...]:
+    """NonMaxSuppressionV5 with a sigma: boxes that overlap a chosen one keep exp(-iou^2 / (2 sigma)) of their score.
+
+    With a sigma the kernel does not look at the limit of overlap.
+    """
+    limit, kind = min(most, t.extent(scores, 0)), t.input(1).dtype
+    if limit == 0:
+        none = t.scalar(0, "int32")
+        return t.op("expand", none, shape=(0,)), t.op("expand", t.scalar(0, kind), shape=(0,)), none
+    places, best, found = soft_suppressed(t, boxes, scores, limit, least, sigma)
     if t.option("pad_to_max_output_size", False):
         wide = [t.pad(each, (0,), (most - limit,)) for each in (places, best)]
-        return t.cast(wide[0], "int32"), wide[1], t.cast(found, "int32")
+        return t.cast(wide[0], "int32"), t.cast(wide[1], kind), t.cast(found, "int32")
     kept = t.builder.bind_size(found, t.builder.name("boxes"), 0, limit, sources=t.sources)
     cut = [t.op("slice", each, starts=(0,), sizes=(kept,), steps=(1,)) for each in (places, best)]
-    return t.cast(cut[0], "int32"), cut[1], t.cast(found, "int32")
+    return t.cast(cut[0], "int32"), t.cast(cut[1], kind), t.cast(found, "int32")
 
 
 def combined(t: Translation) -> tuple[Value, ...]:
