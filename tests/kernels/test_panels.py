@@ -82,6 +82,15 @@ def test_what_is_read_beside_the_loop_must_not_be_overwritten() -> None:
     assert [panels.count for panels in Panels.of(function, function.params[0], False, in_place=(0,))] == [1]
 
 
+def test_a_constant_that_is_read_along_two_loops_comes_as_a_whole() -> None:
+    """Every pair of its elements is wanted, of which two may lie in different panels."""
+    x, w = placeholder("x", (8,)), placeholder("w", (8,))
+    out = compute("out", (8, 8), lambda i, j: x[i] * w[i] * w[j])
+    function = lower(Schedule(Kernel("pairs", (x,), (w,), (out,))))
+    (whole,) = Panels.of(function, function.params[0], doubled=False)
+    np.testing.assert_array_equal(results(finish(fetched(function, whole, 0)), None), results(finish(function), None))
+
+
 def test_a_missing_wait_is_found() -> None:
     function = product(2, 8, 4)
     (_, halves, *_) = Panels.of(function, function.params[0], doubled=True)

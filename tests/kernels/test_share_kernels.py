@@ -208,6 +208,14 @@ def test_every_number_follows_from_the_arguments(numbers: list[tuple[int, ...]])
     assert len(chosen.given) <= len(set(numbers))
 
 
+def test_no_sum_overflows_on_its_way() -> None:
+    """24 times 10^8, less 2 * 10^9, would be a number of 32 bits by way of one that is not."""
+    numbers = [(0, 800_000_000), (-2_000_000_000, 400_000_000)]
+    chosen = choose_arguments(numbers)
+    assert chosen.given == ((0, 100_000_000), (-250_000_000, 50_000_000))
+    assert [chosen.sums[each].of(chosen.given) for each in numbers] == numbers
+
+
 def test_offsets_of_a_window_follow_from_few() -> None:
     """The taps of a window over rows of R elements and C channels, in three kernels."""
     shapes = [(896, 64), (1008, 112), (288, 32)]

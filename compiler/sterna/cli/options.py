@@ -173,6 +173,8 @@ def seed_option(help_: str) -> Callable[[F], F]:
 class Number(click.FloatRange):
     """A number within bounds; not NaN, which is in every range, and not infinite."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):

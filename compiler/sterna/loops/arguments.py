@@ -18,6 +18,8 @@ _FACTORS = frozenset(sign * odd << n for sign in (1, -1) for odd in (1, 3) for n
 _OF_SUMS = frozenset(sign << n for sign in (1, -1) for n in range(13))
 #: What addresses are a multiple of beyond which nothing asks.
 _UNIT = 8
+#: What no sum, added up in any order, reaches: processors of 32 bits compute it.
+_MOST = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Sum:
 
     constant: int
     terms: tuple[tuple[int, int], ...]
+
+    def fits(self, arguments: Sequence[Numbers]) -> bool:
+        """Whether it overflows in no program."""
+        parts = (max(abs(factor * number) for number in arguments[n]) for n, factor in self.terms)
+        return abs(self.constant) + sum(parts) < _MOST
 
     def of(self, arguments: Sequence[Numbers]) -> Numbers:
         """What it is in each program."""
@@ -46,7 +53,7 @@ def choose_arguments(numbers: Collection[Numbers]) -> Arguments:
     given: list[Numbers] = []
     sums: dict[Numbers, Sum] = {}
     for each in sorted(set(numbers), key=lambda v: (max(map(abs, v)), v)):
-        found = next(_sums(each, given), None)
+        found = next((way for way in _sums(each, given) if way.fits(given)), None)
         if found is None:
             unit = gcd(_UNIT, *each)
             given.append(tuple(n // unit for n in each))

@@ -168,6 +168,9 @@ def _loops(function: P.Function, param: P.Buffer, in_place: Collection[int]) -> 
     extents = {loop.extent for loop in loops}
     if len(steps) != 1 or len(extents) != 1 or not (extent := next(iter(extents))).is_const:
         return ()
+    # Cut to one panel each, two loops of which one is within the other would leave out what combines two panels.
+    if any(s in found for loop in loops for s in P.walk(loop.body)):
+        return ()
     if next(iter(steps)) * int(extent) != param.elements or int(extent) < 2:
         return ()
     return loops if _repeats(function, loops, in_place) else ()

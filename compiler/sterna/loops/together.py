@@ -59,7 +59,8 @@ class _Walk:
         self.free: set[tuple[int, Symbol]] = set()
         #: Buffers and variables of the programs, by identity: those that stand for one another, and that for all.
         self.partners: dict[int, tuple[tuple[Any, ...], Any]] = {}
-        self.values: dict[tuple[int, ...], Expr] = {}
+        #: By identity, with the values themselves: an identity is that of one object only as long as it lives.
+        self.values: dict[tuple[int, ...], tuple[Sequence[Expr], Expr]] = {}
 
     def function(self, functions: Sequence[P.Function]) -> P.Function:
         first = functions[0]
@@ -238,8 +239,8 @@ class _Walk:
     def value(self, values: Sequence[Expr]) -> Expr:
         key = tuple(map(id, values))
         if (found := self.values.get(key)) is None:
-            self.values[key] = found = self.node(values)
-        return found
+            self.values[key] = found = (values, self.node(values))
+        return found[1]
 
     def node(self, values: Sequence[Expr]) -> Expr:
         first = values[0]
