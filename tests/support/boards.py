@@ -32,13 +32,16 @@ def run_on_board(
     compiler: str = "gcc",
     library_of_kernels: bool = True,
     stack: int = 2048,
+    least: float = 0.0,
     board: str | None = None,
 ) -> list[np.ndarray]:
     """The outputs of a static bundle on the emulated board of its processor; twice, as nothing may stay of a run.
+    Where its own library runs, it takes no more of the stack than its header says.
 
     Args:
         compiler: of the program, "gcc" or "zig"; library_of_kernels: whether kernels are compiled by it, too.
-        stack: bytes that a run may take of it; board: by QEMU's name.
+        stack: bytes that a run may take of it; least: of what the header says, the share that it takes at least.
+        board: by QEMU's name.
     """
     if compiler == "gcc":
         need("arm-none-eabi-gcc", "compiles for Cortex-M")
@@ -54,6 +57,9 @@ def run_on_board(
         counts = counted(model)
         assert counts is not None
         assert counts.stack <= stack
+        said = read_firmware(bundle).stack_bytes
+        if library_of_kernels and said is not None:
+            assert least * said <= counts.stack <= said
         model.reset_state()
         again = model.run(given)
         for name, array in first.items():

@@ -24,7 +24,7 @@ def main(bundle: str, server: str, folder: str, port: str, board: str = "mps2-an
     place, machine, firmware = Path(folder), MACHINES[board], read_firmware(bundle)
     end(place)
     files, flags = program_files(firmware, Path(server), machine)
-    image = build(firmware, machine, place, "", model=files, flags=("-O2", *flags), nodes=True)
+    image = build(firmware, machine, place, "", model=files, flags=("-O2", *flags))
     command = command_of(machine, image)
     command[command.index("-serial") + 1] = f"tcp:127.0.0.1:{port},server=on,wait=off"
     with (place / "said").open("w") as said:

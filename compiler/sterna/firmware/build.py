@@ -52,10 +52,14 @@ def compiler_for(processor: Processor, compiler: str = "auto") -> list[str]:
     return [program, *words]
 
 
-def serving_program(firmware: Firmware) -> str:
-    """The source of the program that runs a model for another one (templates/firmware/serve.c.j2)."""
+def serving_program(firmware: Firmware, nodes: bool = False) -> str:
+    """The source of the program that runs a model for another one (templates/firmware/serve.c.j2).
+
+    Args:
+        nodes: as of `build`.
+    """
     rows = {key: value for key, value in asdict(firmware).items() if key not in ("place", "processor", "nodes")}
-    return render_template("firmware/serve.c.j2", nodes=len(firmware.nodes), **rows)
+    return render_template("firmware/serve.c.j2", nodes=len(firmware.nodes), counts=nodes, **rows)
 
 
 def render_script(machine: Machine) -> str:
@@ -83,7 +87,8 @@ def build(
         model: files in place of the bundle's.
         library: whether the model comes from the bundle's library, where it has one, or is compiled.
         flags: of the compiler, after all others.
-        nodes: whether the program counts nodes (`board_node`).
+        nodes: whether the program counts nodes: NAME_counted_run is NAME_run compiled once more, with a call of
+            `board_node` before each. NAME_run stays as the bundle has it, and so does the stack that it takes.
 
     Raises:
         SternaError: E0402, E0403 of the compiler; E0405 the program does not fit the board.
@@ -93,9 +98,9 @@ def build(
     script = folder / "board.ld"
     script.write_text(render_script(machine), "utf-8")
     command = compiler_for(firmware.processor, compiler)
-    files = _linked(firmware, folder, library, nodes) if model is None else model
-    own = [*(["-include", place / "node.h"] if nodes else []), *files]
-    sources = [folder / "main.c", place / "common.c", place / machine.start, *own]
+    files = _linked(firmware, folder, library) if model is None else model
+    counting = [_counting(firmware, folder)] if nodes else []
+    sources = [folder / "main.c", place / "common.c", place / machine.start, *counting, *files]
     # The compiler's own library. It stands behind FLAGS: zig forgets about it where -nostdlib follows.
     libraries = ["-lgcc"] if Path(command[0]).name == GCC else ["-rtlib=compiler-rt"]
     image = folder / "firmware.elf"
@@ -119,9 +124,17 @@ def build(
     return image
 
 
-def _linked(firmware: Firmware, folder: Path, library: bool, nodes: bool) -> list[Path]:
+def _counting(firmware: Firmware, folder: Path) -> Path:
+    """A source that compiles the function that calls the kernels once more, under another name, to count nodes."""
+    source = folder / "counting.c"
+    names = "".join(f"#define {firmware.model}_{each} {firmware.model}_counted_{each}\n" for each in ("run", "reset_state"))
+    source.write_text(f'#include "node.h"\n{names}#include "{firmware.sources[0]}"\n', "utf-8")
+    return source
+
+
+def _linked(firmware: Firmware, folder: Path, library: bool) -> list[Path]:
     """The bundle's files, with the weights among the board's other constants, wherever the user's board has them."""
-    files = firmware.linked(library, calls=nodes)
+    files = firmware.linked(library)
     if ARRAY in firmware.sources and not firmware.weights_section:
         return files
     weights = folder / ASSEMBLER

@@ -39,7 +39,7 @@ class Counted:
 
 @dataclass
 class BoardModel(Model):
-    """A model on a board; `counted`: of the latest run."""
+    """A model on a board; `counted`: of the latest run, those apart that count nodes."""
 
     firmware: Firmware | None = None
     machine: Machine | None = None
@@ -67,8 +67,7 @@ class BoardFunctions(Functions):
     Args:
         machine: by QEMU's name; None: the first that runs a bundle.
         options: further ones for QEMU, of the program.
-        nodes: whether they can be counted; the function that calls the kernels is compiled for it then, and takes
-            another amount of stack than the bundle's own.
+        nodes: whether they can be counted; the program then has the function that calls the kernels once more.
         how: the program is built (`firmware.build.build`).
     """
 
@@ -97,7 +96,7 @@ class BoardFunctions(Functions):
             title = f"{machine.name} has one processor; {threads} threads were asked for"
             raise error("E0501", title, fix="leave out the number of threads, or 1")
         folder = tempfile.TemporaryDirectory(prefix="sterna-firmware-", ignore_cleanup_errors=True)
-        image = build(firmware, machine, Path(folder.name), serving_program(firmware), **self._how)
+        image = build(firmware, machine, Path(folder.name), serving_program(firmware, self._how["nodes"]), **self._how)
         more = [] if self._options is None else self._options(image)
         command = [*command_of(machine, image), "-icount", f"shift={machine.shift}", *more]
         process = self._started(command)
@@ -117,7 +116,8 @@ class BoardFunctions(Functions):
         def instructions(count: int) -> int:
             return max(0, round((count - least) * model.machine.tick / 2**model.machine.shift)) if model.machine else 0
 
-        model.counted = Counted(model.machine.name, instructions(ticks), stack)
+        if not profiled:
+            model.counted = Counted(model.machine.name, instructions(ticks), stack)
         number = 0
         while model.on_node is not None and reader.left and number < len(model.table(remote.NODES)):
             model.on_node(None, number, b"", instructions(reader.one("I")))
@@ -137,7 +137,8 @@ class BoardFunctions(Functions):
 
 
 def counted(bundle: Bundle) -> Counted | None:
-    """What the latest run of a bundle took on an emulated board; None where it runs elsewhere."""
+    """What the latest run of a bundle took on an emulated board, those apart that count nodes; None where it runs
+    elsewhere."""
     functions, pointer = bundle.of_runtime()
     return functions.counted(pointer) if isinstance(functions, BoardFunctions) else None
 

@@ -397,7 +397,7 @@ def program_files(firmware: Firmware, server: Path, machine: Machine) -> tuple[l
     """
     place = resource("templates") / "firmware"
     ticks = [f"-DBOARD_INSTRUCTIONS={round(machine.tick * 100)}u", f"-DBOARD_TICKS={100 << machine.shift}u"]
-    flags = [f"-I{server}", f"-DBOARD_UART={machine.uart:#x}u", *ticks]
+    flags = [f"-I{server}", "-include", str(server / "node.h"), f"-DBOARD_UART={machine.uart:#x}u", *ticks]
     return [server / "rpc.c", server / "rpc_model.c", place / "rpc_board.c", *firmware.linked(calls=True)], flags
 
 
