@@ -190,6 +190,12 @@ def test_a_forgotten_fpu_is_refused() -> None:
     assert "__aeabi_fadd" in str(problem.value)
 
 
+def test_firmware_without_libm_is_refused_what_libm_has() -> None:
+    source = SOURCE + "float sqrtf(float); float root(float a) { return sqrtf(a); }"
+    with pytest.raises(SternaError, match=r"E0404.*sqrtf"):
+        check_objects([compile_c(source, load_target("cortex-m0plus"))], load_target("cortex-m0plus"))
+
+
 # ---------------------------------------------------------------- reading files
 def test_an_object_read_back() -> None:
     elf = read_elf(compile_c("int other(void); int value; int f(void) { return other() + value; }", host()))

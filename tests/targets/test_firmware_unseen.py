@@ -92,20 +92,13 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 TARGETS = ("cortex-m0plus", "cortex-m4", "cortex-m55", "riscv32imc")
 SAMPLE = [
     ("forest", "cortex-m0plus", "c"), ("svm", "cortex-m4", "llvm"), ("gru", "cortex-m55", "c"),
-    ("attention", "riscv32imc", "llvm"), ("cnn1d", "cortex-m4", "c"),
+    ("attention", "riscv32imc", "llvm"), ("attention", "cortex-m0plus", "c"), ("cnn1d", "cortex-m4", "c"),
 ]  # fmt: skip
 CASES = [(m, t, g) for m in MODELS for t in TARGETS for g in ("c", "llvm")] if ALL else SAMPLE
 
 
-def _no_root(name: str, target: str, generator: str) -> object:
-    """Square roots of floats are a function of libm on a Cortex-M without FPU, which the program does not have."""
-    missing = name == "attention" and target == "cortex-m0plus"
-    marks = [pytest.mark.xfail(strict=True, reason="no sqrtf")] if missing else []
-    return pytest.param(name, target, generator, marks=marks)
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("name", "target", "generator"), [_no_root(*case) for case in CASES])
+@pytest.mark.parametrize(("name", "target", "generator"), CASES)
 def test_a_model_on_a_board(name: str, target: str, generator: str, tmp_path: Path) -> None:
     need("arm-none-eabi-gcc", "compiles for Cortex-M")
     model = MODELS[name]()

@@ -127,7 +127,8 @@ def build(
 def _counting(firmware: Firmware, folder: Path) -> Path:
     """A source that compiles the function that calls the kernels once more, under another name, to count nodes."""
     source = folder / "counting.c"
-    names = "".join(f"#define {firmware.model}_{each} {firmware.model}_counted_{each}\n" for each in ("run", "reset_state"))
+    name = firmware.model
+    names = "".join(f"#define {name}_{each} {name}_counted_{each}\n" for each in ("run", "reset_state"))
     source.write_text(f'#include "node.h"\n{names}#include "{firmware.sources[0]}"\n', "utf-8")
     return source
 

@@ -14,6 +14,7 @@ from sterna.loops.math import expand_math
 from sterna.loops.quotients import divide_by_floats
 from sterna.loops.races import verify_threads
 from sterna.loops.registers import promote_registers
+from sterna.loops.roots import square_root
 from sterna.loops.rounding import by_arithmetic
 from sterna.loops.share import share
 from sterna.loops.shuffles import shuffle_loads
@@ -40,7 +41,9 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
     return LoopPass(name, lambda function: replace(function, body=run(function.body)))
 
 
-def finish(function: P.Function, rounded: frozenset[str] = frozenset()) -> P.Function:
+def finish(
+    function: P.Function, rounded: frozenset[str] = frozenset(), rootless: frozenset[str] = frozenset()
+) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, threads kept apart by barriers, vectors
     explicit, loops unrolled, scattered loads as shuffles of whole vectors, registers named, sums begun with their first
     term, tiles placed, math expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared,
@@ -48,8 +51,9 @@ def finish(function: P.Function, rounded: frozenset[str] = frozenset()) -> P.Fun
 
     Args:
         rounded: what the target has instructions for that round (`targets.target`).
+        rootless: the types whose square roots it has no instruction for (`targets.features`).
     """
-    for each in loop_passes(rounded):
+    for each in loop_passes(rounded, rootless):
         function = each.run(function)
     return verify_threads(verify(function))
 
@@ -66,12 +70,13 @@ def without_rounding(function: P.Function) -> P.Function:
 _ROUNDED = (4, 8, 16)
 
 
-def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounded: frozenset[str]) -> P.Stmt:
+def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounded: frozenset[str], rootless: frozenset[str]) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
-            memo[value] = done = _arithmetic(value, rounded)
+            done = _arithmetic(value, rounded)
+            memo[value] = done = rewrite(done, lambda node: _root(node, rootless)) if rootless else done
         stmt = P.with_value(stmt, done)
-    return P.map_children(stmt, lambda s: _expand(s, memo, rounded))
+    return P.map_children(stmt, lambda s: _expand(s, memo, rounded, rootless))
 
 
 def _arithmetic(value: Expr, rounded: frozenset[str]) -> Expr:
@@ -104,11 +109,15 @@ def _rounded(node: Expr, rounded: frozenset[str]) -> Expr | None:
     return None if has and node.lanes in _ROUNDED else by_arithmetic(node)
 
 
-def loop_passes(rounded: frozenset[str] = frozenset()) -> tuple[LoopPass, ...]:
-    """The passes, in order; `rounded` as of `finish`."""
-    if not rounded:
+def _root(node: Expr, rootless: frozenset[str]) -> Expr | None:
+    return square_root(node) if isinstance(node, Unary) and node.op == "sqrt" and node.dtype in rootless else None
+
+
+def loop_passes(rounded: frozenset[str] = frozenset(), rootless: frozenset[str] = frozenset()) -> tuple[LoopPass, ...]:
+    """The passes, in order; `rounded` and `rootless` as of `finish`."""
+    if not rounded and not rootless:
         return LOOP_PASSES
-    math = _of_bodies("math", lambda body: _expand(body, {}, rounded))
+    math = _of_bodies("math", lambda body: _expand(body, {}, rounded, rootless))
     return tuple(math if each.name == "math" else each for each in LOOP_PASSES)
 
 
@@ -121,6 +130,6 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     LoopPass("registers", promote_registers),
     _of_bodies("first-terms", first_terms),
     LoopPass("tiles", place_tiles),
-    _of_bodies("math", lambda body: _expand(body, {}, frozenset())),
+    _of_bodies("math", lambda body: _expand(body, {}, frozenset(), frozenset())),
     _of_bodies("share", share),
 )

@@ -26,6 +26,7 @@ from sterna.passes.kernels import CPU, Call
 from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, KnownWeights, propose
+from sterna.targets.features import without_roots
 from sterna.targets.target import Target
 from sterna.te.couples import MOST_SUM
 from sterna.te.tensor import Kernel
@@ -250,7 +251,7 @@ def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: 
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    function = with_checks(finish(lowered, target.rounded), call.kernel)
+    function = with_checks(finish(lowered, target.rounded, without_roots(target)), call.kernel)
     used = used_dims(function)
     return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
 

@@ -131,6 +131,8 @@ _LLVM_NAMES = {"threads": "atomics"}
 _HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4", "nvptx64": "nvptx64"}
 #: That behind rounding of floats to whole numbers, where an architecture may lack it.
 _ROUNDING = {"x86_64": "sse4.2", "arm": "fp-armv8"}
+#: That behind square roots of float32 and of float64, of the architectures of microcontrollers.
+_ROOTS = {"thumb": {"float32": "vfp2sp", "float64": "fp-armv8d16"}, "riscv32": {"float32": "f", "float64": "d"}}
 
 
 @lru_cache(maxsize=256)
@@ -154,6 +156,14 @@ def rounds(target: Target) -> bool:
     """
     family = _family(target)
     return family not in _ROUNDING or _ROUNDING[family] in features(target)
+
+
+def without_roots(target: Target) -> frozenset[str]:
+    """The types of floats whose square roots are a function of libm on a target, and no instruction."""
+    family = _family(target) or target.llvm_triple.split("-")[0]
+    has = features(target) | {plain(name[1:]) for name in target.llvm_features if name.startswith("+")}
+    has -= {plain(name[1:]) for name in target.llvm_features if name.startswith("-")}
+    return frozenset(dtype for dtype, feature in _ROOTS.get(family, {}).items() if feature not in closure(has))
 
 
 def converts_longs(target: Target) -> bool:

@@ -29,7 +29,8 @@ _SOFT_FLOAT = re.compile(
     r"__(aeabi_(f(add|sub|rsub|mul|div|cmp\w*|neg|2iz|2uiz)|cf\w*|u?i2f)|(add|sub|mul|div|neg|eq|ne|lt|le|gt|ge|unord)sf[23]"
     r"|fix(uns)?sfsi|floatu?n?sisf)"
 )
-#: What such a library may have besides: rounding, where the processor has no instruction for it.
+#: What a library of kernels may have besides: rounding, where the processor has no instruction for it. A program for
+#: firmware may have no libm, where C has these functions.
 _ROUNDING = re.compile(r"(trunc|floor|ceil|rint|round|roundeven|fma|sqrt)f?")
 #: What every library of Apple's systems is linked with; nothing of it is used.
 _APPLE = "/usr/lib/libSystem.B.dylib"
@@ -160,7 +161,7 @@ def _allowed(name: str, target: Target) -> bool:
     hard_float = target.llvm_triple.endswith("hf") or "d" in target.cpu_features
     if hard_float and _SOFT_FLOAT.fullmatch(name):
         return False
-    if target.run_time_functions and _ROUNDING.fullmatch(name):
+    if target.run_time_functions and not target.library.endswith(".a") and _ROUNDING.fullmatch(name):
         return True
     if target.flash is not None and name in FETCHES:
         return True
