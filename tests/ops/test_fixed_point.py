@@ -9,6 +9,9 @@ from sterna.debug.interpret import interpret
 from sterna.frontends.tflite.fixed_point import multiply
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
+from sterna.ops.fixed_point import leading_zeros, reciprocal
+from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder
 from support.compiling import input_value, run
 
 MOST = (1 << 30) - 1
@@ -65,3 +68,35 @@ def test_sums_of_what_is_looked_up(generator: str, tmp_path: object) -> None:
     graph = Graph("g", (v,), (y,), tuple(b.nodes), ("y",))
     want = table[x.astype(np.int64) + 128].astype(np.int32).sum((0, 1)) + 3
     np.testing.assert_array_equal(run(graph, {"x": x}, tmp_path, generator)["y"], want)  # type: ignore[arg-type]
+
+
+def reciprocals(x: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+    """gemmlowp's, which saturates each step, in 64 bits."""
+
+    def high_product(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
+        return (a * b + (1 << 30)) >> 31
+
+    def saturated(a: np.ndarray) -> np.ndarray:
+        return np.clip(a, -(1 << 31), (1 << 31) - 1)
+
+    half = (x << zeros) >> 1
+    estimate = 1515870810 + high_product(half, -1010580540)
+    for _ in range(3):
+        missing = (1 << 29) - high_product(half, estimate)
+        estimate = estimate + saturated(high_product(estimate, missing) << 2)
+    return saturated(estimate << 1)
+
+
+def test_reciprocals() -> None:
+    """Of powers of two, whose reciprocals saturate, numbers beside them, and random ones."""
+    powers = 1 << np.arange(31, dtype=np.int64)
+    random = np.random.default_rng(4).integers(1, 1 << 31, 5000) >> np.random.default_rng(5).integers(0, 31, 5000)
+    x = np.concatenate([powers, powers + 1, np.maximum(powers - 1, 1), random, [(1 << 31) - 1]])
+    x = np.minimum(np.maximum(x, 1), (1 << 31) - 1)
+    given = placeholder("x", (len(x),), "int32")
+    zeros = compute("zeros", (len(x),), lambda i: leading_zeros(given[i]))
+    inverse = compute("inverse", (len(x),), lambda i: reciprocal(given[i], zeros[i]))
+    found = run_kernel(Kernel("reciprocals", (given,), (), (zeros, inverse)), {"x": x.astype(np.int32)})
+    lengths = np.array([int(n).bit_length() for n in x])
+    np.testing.assert_array_equal(found["zeros"], 32 - lengths)
+    np.testing.assert_array_equal(found["inverse"], reciprocals(x, 32 - lengths))

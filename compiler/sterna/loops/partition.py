@@ -1,6 +1,7 @@
 """The parts of a stage's domain in which the conditions of its body are settled (loop partitioning).
 
-`select(0 <= h - 1 < 8, x[h - 1], 0)` is 0 for h < 1, x[h - 1] for 1 <= h < 9, and 0 again after that.
+`select(0 <= h - 1 < 8, x[h - 1], 0)` is 0 for h < 1, x[h - 1] for 1 <= h < 9, and 0 again after that. Neighbours that
+are one constant everywhere are one part: the rows above an image are filled from edge to edge.
 """
 
 from __future__ import annotations
@@ -52,9 +53,41 @@ def parts_of(body: Expr, tensor: Tensor, axes: Sequence[str], turns: bool = Fals
         axes: along which the stage is cut; the others are left whole.
         turns: whether it is cut, too, where an index becomes another one (`cuts`).
     """
+    yield from _joined([*_cut(body, tensor, axes, turns)], len(tensor.axes))
+
+
+def _cut(body: Expr, tensor: Tensor, axes: Sequence[str], turns: bool) -> Iterator[Part]:
     at = [cuts(body, a, turns=turns) if a.name in axes else None for a in tensor.axes]
     ranges = [[None] if c is None else list(pairwise(c)) for c in at]
     for chosen in product(*ranges):
         inside = {a: Symbol(a.name, r[0], r[1] - 1) for a, r in zip(tensor.axes, chosen, strict=True) if r is not None}
         left = settled(E.substitute_index(body, {a: of(s) for a, s in inside.items()}))
         yield Part(chosen, E.substitute_index(left, {s: of(a) for a, s in inside.items()}))
+
+
+def _joined(parts: Sequence[Part], dimensions: int) -> list[Part]:
+    """Parts, of which those that are neighbours along one dimension and hold the same constant are one."""
+    found = list(parts)
+    for d in reversed(range(dimensions)):
+        seen = list[Part]()
+        for part in found:
+            n = next((n for n, before in enumerate(seen) if _continues(before, part, d)), None)
+            if n is None:
+                seen.append(part)
+            else:
+                first, last = seen[n].ranges[d], part.ranges[d]
+                assert first is not None
+                assert last is not None
+                ranges = (*part.ranges[:d], (first[0], last[1]), *part.ranges[d + 1 :])
+                seen[n] = Part(ranges, part.body)
+        found = seen
+    return found
+
+
+def _continues(before: Part, after: Part, d: int) -> bool:
+    """Whether a part begins along a dimension where another of the same constant ends, and is as large in the rest."""
+    first, last = before.ranges[d], after.ranges[d]
+    if first is None or last is None or first[1] != last[0]:
+        return False
+    others = [(*part.ranges[:d], *part.ranges[d + 1 :]) for part in (before, after)]
+    return others[0] == others[1] and isinstance(after.body, E.Const) and after.body == before.body

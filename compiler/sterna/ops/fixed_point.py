@@ -59,25 +59,28 @@ def saturated_left(x: Expr, count: int) -> Expr:
 
 def leading_zeros(x: Expr) -> Expr:
     """Zeros above the highest bit of a positive int32, as int32."""
-    rest = E.cast(x, "int64")
-    count: Expr = E.const(0, "int32")
+    rest = x
+    count: Expr = E.const(1, "int32")
     for step in (16, 8, 4, 2, 1):
-        small = rest < 1 << (32 - step)
+        small = rest < 1 << (31 - step)
         rest = E.select(small, shifted_left(rest, step), rest)
         count = count + E.select(small, E.const(step, "int32"), 0)
     return count
 
 
 def reciprocal(x: Expr, zeros: Expr) -> Expr:
-    """1 / y as Q0.31, where y in [1, 2) is x, shifted left by its leading zeros: three steps of Newton and Raphson."""
-    fraction = shifted_left(E.cast(x, "int64"), E.cast(zeros, "int64")) - (1 << 31)
-    half_denominator = E.cast(E.binary("shift_right", fraction + (1 << 31), 1), "int32")
+    """1 / y as Q0.31, where y in [1, 2) is x, shifted left by its leading zeros: three steps of Newton and Raphson.
+
+    gemmlowp saturates every step. Of all 2^30 denominators none comes near that: products stay below 2^24, and
+    estimates are at most 2^30, which only the last doubling brings beyond 32 bits.
+    """
+    half_denominator = shifted_left(x, E.binary("and", zeros - 1, 31))
     # Numbers with two integer bits: 48/17 - 32/17 d, then x + x (1 - d x).
     estimate = high_product(half_denominator, -1010580540) + 1515870810
     for _ in range(3):
         missing = (1 << 29) - high_product(half_denominator, estimate)
-        estimate = estimate + saturated_left(high_product(estimate, missing), 2)
-    return saturated_left(estimate, 1)
+        estimate = estimate + shifted_left(high_product(estimate, missing), 2)
+    return estimate + E.minimum(estimate, (1 << 30) - 1)
 
 
 # ---------------------------------------------------------------- fixed_multiply
