@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import folder_seeds
 from sterna.frontends.coreml import schema
 from support import caffe_networks, darknet_networks, keras_files
 from support.caffe_networks import layer
@@ -328,7 +329,17 @@ def coreml() -> list[bytes]:
     return [bytes(each.SerializeToString(deterministic=True)) for each in (network, linear)]
 
 
+def saved_models() -> list[bytes]:
+    """SavedModels."""
+    return [archive(files) for files in folder_seeds.saved_models()]
+
+
+def mlpackages() -> list[bytes]:
+    """Packages of Core ML."""
+    return [archive(files) for files in folder_seeds.packages()]
+
+
 SEEDS = {
     "darknet": darknet, "caffe": caffe, "mxnet": mxnet, "tensorflow": tensorflow, "tensorflow_js": tensorflow_js,
-    "coreml": coreml,
+    "saved_model": saved_models, "coreml": coreml, "mlpackage": mlpackages,
 }  # fmt: skip

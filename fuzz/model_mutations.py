@@ -116,7 +116,9 @@ def _change_field(chosen: Any, names: Sequence[str], random: Random) -> None:
     fields = chosen.DESCRIPTOR.fields
     present = [field for field, _ in chosen.ListFields()]
     field = random.choice(present if present and random.random() < 0.8 else fields)
-    if field.is_repeated:
+    if _is_map(field):
+        _change_map(getattr(chosen, field.name), names, random)
+    elif field.is_repeated:
         _change_list(getattr(chosen, field.name), field, names, random)
     elif field.message_type is not None:
         if random.random() < 0.3:
@@ -132,10 +134,16 @@ def _change_field(chosen: Any, names: Sequence[str], random: Random) -> None:
 def _messages(message: Any) -> list[Any]:
     found = [message]
     for field, value in message.ListFields():
-        if field.message_type is not None:
+        if _is_map(field):
+            found += [inner for item in value.values() if isinstance(item, Message) for inner in _messages(item)]
+        elif field.message_type is not None:
             for item in [value] if isinstance(value, Message) else list(value):
                 found += _messages(item)
     return found
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
 def _change_node(node: onnx.NodeProto, names: Sequence[str], random: Random) -> None:
@@ -160,6 +168,22 @@ def _change_node(node: onnx.NodeProto, names: Sequence[str], random: Random) -> 
 @cache
 def _operators() -> list[tuple[str, str]]:
     return sorted(translators())
+
+
+def _change_map(values: Any, names: Sequence[str], random: Random) -> None:
+    """A key less, or a value under another key; keys are texts or numbers."""
+    if not values:
+        return
+    key = random.choice(sorted(values))
+    other = random.choice(sorted(values) if isinstance(key, int) or random.random() < 0.5 else [*names, *_TEXTS])
+    if random.random() < 0.4:
+        del values[key]
+    elif isinstance(values[key], Message):
+        held = type(values[key])()
+        held.CopyFrom(values[key])
+        values[other].CopyFrom(held)
+    else:
+        values[other] = values[key]
 
 
 def _change_list(values: Any, field: Any, names: Sequence[str], random: Random) -> None:
@@ -343,11 +367,17 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as given:
             parts = {name: given.read(name) for name in given.namelist()}
+        if not parts:
+            return damaged(content, random, pool)
         name = random.choice(sorted(parts))
         if name.endswith((".cfg", ".prototxt")):
             parts[name] = _lines(parts[name], random, pool)
         elif name.endswith(".json"):
             parts[name] = json.dumps(_changed_value(json.loads(parts[name]), random)).encode()
+        elif name.endswith("saved_model.pb"):
+            parts[name] = _saved_model(parts[name], random, pool)
+        elif name.endswith(".mlmodel"):
+            parts[name] = _coreml(parts[name], random, pool)
         elif parts[name].startswith(b"PK"):
             parts[name] = _archive(parts[name], random, pool)
         else:
@@ -388,6 +418,12 @@ def _tensorflow(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
     return _message(message("Graph"), content, random, pool)
 
 
+def _saved_model(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+    from sterna.frontends.tensorflow.schema import message  # noqa: PLC0415  only this format needs it
+
+    return _message(message("SavedModel"), content, random, pool)
+
+
 def _coreml(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
     from sterna.frontends.coreml.schema import messages  # noqa: PLC0415  the seeds are there, so it is installed
 
@@ -420,7 +456,7 @@ _STRUCTURAL: dict[str, Mutation] = {
     "lightgbm": _lines,
     "pt2": _archive,
     "keras": _archive,
-    **dict.fromkeys(("darknet", "caffe", "mxnet", "tensorflow_js"), _archive),
+    **dict.fromkeys(("darknet", "caffe", "mxnet", "tensorflow_js", "saved_model", "mlpackage"), _archive),
     "tensorflow": _tensorflow,
     "coreml": _coreml,
 }

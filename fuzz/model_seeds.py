@@ -26,6 +26,7 @@ from support.small_models import residual_network
 SHARES = {
     "onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4, "keras": 3, "darknet": 2,
     "caffe": 2, "mxnet": 2, "tensorflow": 3, "tensorflow_js": 2, "coreml": 2,
+    "saved_model": 2, "mlpackage": 2,
 }  # fmt: skip
 _EXAMPLES = 4  # models of each ONNX operator
 _CASES = 4  # models of each TensorFlow Lite operator

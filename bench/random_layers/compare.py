@@ -2,11 +2,9 @@
 
     python -m random_layers.compare FOLDER [--compile EVERY] [--case N]
 
-
-
-l of them are interpreted node by node; each EVERY-th one is compiled as well. A case agrees where no element is further
-from the framework's than 1e-4 of the largest (what was computed in float16: 1e-2),
-with the same shapes and element types.
+All of them are interpreted node by node; each EVERY-th one is compiled as well. A case agrees where no element is
+further from the framework's than 1e-4 of the largest (what was computed in float16: 1e-2), with the same shapes and
+element types. The largest counts as 1e-3 at least: 1e-7, one unit in the last place of numbers near 1, always passes.
 The exit status is 0 if none disagrees; one that is refused because an operator has no translation is
 counted and no disagreement.
 """
@@ -29,6 +27,8 @@ from sterna.frontends.frontend import ReadOptions
 from sterna.ir import dtypes
 
 TOLERANCE, OF_HALVES = 1e-4, 1e-2
+#: What the largest element of an output counts as at least: 1e-4 of it is the rounding of numbers near 1.
+LEAST_SCALE = 1e-3
 #: What a case's model may be called, the first that is there.
 MODELS = (
     "model.pt2", "model.keras", "model.h5", "model.json", "model-symbol.json", "model.mlpackage", "model.mlmodel",
@@ -48,7 +48,7 @@ def difference(found: list[np.ndarray], wanted: list[np.ndarray], halves: bool) 
         if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
             return "not the same NaN or infinity"
         exact = theirs.dtype.kind in "iub"
-        scale = max(1e-3, float(np.abs(b[finite]).max(initial=0)))
+        scale = max(LEAST_SCALE, float(np.abs(b[finite]).max(initial=0)))
         error = float(np.abs(a[finite] - b[finite]).max(initial=0))
         if not error <= (0 if exact else (OF_HALVES if halves else TOLERANCE) * scale):
             return f"by {error:.2e} where the largest is {scale:.2e}"

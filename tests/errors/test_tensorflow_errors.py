@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 import zipfile
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sterna.frontends.formats import describe_model, find, read_model
 from sterna.frontends.source import Source
 from sterna.frontends.tensorflow.checkpoint import Checkpoint
 from support.graph_defs import Function, GraphWriter
+from support.saved_models import checkpoint_index
 
 
 def small() -> GraphWriter:
@@ -96,32 +96,10 @@ def test_a_size_that_is_too_large(op: str, tmp_path: Path) -> None:
     assert refusal(g.write(tmp_path)).codes == ("E0112",)
 
 
-def _varint(n: int) -> bytes:
-    made = bytearray()
-    while n > 127:
-        made.append(n & 127 | 128)
-        n >>= 7
-    return bytes((*made, n))
-
-
-def _table(entries: dict[bytes, bytes]) -> bytes:
-    """An index of a checkpoint, of one block that is not compressed."""
-
-    def block(rows: list[tuple[bytes, bytes]]) -> bytes:
-        rows_ = b"".join(_varint(0) + _varint(len(k)) + _varint(len(v)) + k + v for k, v in rows)
-        return rows_ + struct.pack("<II", 0, 1)
-
-    data = block(sorted(entries.items()))
-    index = block([(b"~", _varint(0) + _varint(len(data)))])
-    start = len(data) + 5
-    footer = (_varint(0) + _varint(0) + _varint(start) + _varint(len(index))).ljust(40, b"\0")
-    return data + bytes(5) + index + bytes(5) + footer + struct.pack("<Q", 0xDB4775248B80FB57)
-
-
 def test_a_checkpoint(tmp_path: Path) -> None:
     values = np.arange(6, dtype=np.float32)
     entry = bytes([8, 1, 18, 8, 18, 2, 8, 2, 18, 2, 8, 3, 40, 24])  # float32, [2, 3], 24 bytes
-    index = _table({b"": bytes([8, 1]), b"w": entry})
+    index = checkpoint_index({b"": bytes([8, 1]), b"w": entry})
     found = Checkpoint(index, lambda name, offset, size: values.tobytes()[offset : offset + size])
     np.testing.assert_array_equal(found.weight("w"), values.reshape(2, 3))
     assert found.weight("v") is None

@@ -163,3 +163,16 @@ def test_nothing_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     read_model(path)
     assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("beside", ["model.cfg", "Data/com.apple.CoreML/Manifest.json"])
+def test_a_file_without_a_name(beside: str, tmp_path: Path) -> None:
+    """`zipfile` itself fails when it is asked whether such a file is a folder."""
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(beside, "{}")
+        archive.writestr("x", "1")
+        archive.filelist[1].filename = ""
+    with pytest.raises(SternaError) as caught:
+        read_model(path)
+    assert caught.value.codes == ("E0101",)

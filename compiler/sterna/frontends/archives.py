@@ -57,7 +57,7 @@ class Unpacked:
 
 
 def _unpack(archive: zipfile.ZipFile, folder: Path, name: str) -> None:
-    members = [each for each in archive.infolist() if not each.is_dir() and not _is_added(each.filename)]
+    members = [each for each in archive.infolist() if not is_folder(each) and not _is_added(each.filename)]
     if len(members) > MOST_FILES:
         raise error("E0112", f"{name} holds {len(members)} files, more than {MOST_FILES}")
     for member in members:
@@ -87,6 +87,11 @@ def member_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         raise NotImplementedError(f"{member.filename} is compressed by something else than deflate")
     with archive.open(member) as file:
         return file.read(member.file_size)
+
+
+def is_folder(member: zipfile.ZipInfo) -> bool:
+    """Whether an entry is a folder; `ZipInfo.is_dir` fails for an empty name in Python before 3.13."""
+    return member.filename.endswith("/")
 
 
 def _is_added(name: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sterna.errors import error
-from sterna.frontends.archives import member_content
+from sterna.frontends.archives import is_folder, member_content
 from sterna.frontends.coreml.schema import messages
 from sterna.frontends.source import Source, content_of
 
@@ -82,7 +82,7 @@ class _Archive:
         self.root = min(found, key=len)[: -len(MANIFEST)] if found else ""
         self.kept: dict[str, bytes] = {}
         for each in archive.infolist():
-            if each.filename.startswith(self.root) and not each.is_dir():
+            if each.filename.startswith(self.root) and not is_folder(each):
                 if each.file_size > max(1 << 20, 1100 * each.compress_size) or each.file_size > _MOST:
                     raise ValueError(f"{each.filename} claims {each.file_size} bytes")
                 if each.file_size + sum(map(len, self.kept.values())) > _MOST:

@@ -198,11 +198,12 @@ def _softly(t: Translation, boxes: Value, scores: Value, most: int, least: float
     With a sigma the kernel does not look at the limit of overlap.
     """
     limit, kind = min(most, t.extent(scores, 0)), t.input(1).dtype
+    padded = bool(t.option("pad_to_max_output_size", False))
     if limit == 0:
-        none = t.scalar(0, "int32")
-        return t.op("expand", none, shape=(0,)), t.op("expand", t.scalar(0, kind), shape=(0,)), none
+        none, size = t.scalar(0, "int32"), most if padded else 0
+        return t.op("expand", none, shape=(size,)), t.op("expand", t.scalar(0, kind), shape=(size,)), none
     places, best, found = soft_suppressed(t, boxes, scores, limit, least, sigma)
-    if t.option("pad_to_max_output_size", False):
+    if padded:
         wide = [t.pad(each, (0,), (most - limit,)) for each in (places, best)]
         return t.cast(wide[0], "int32"), t.cast(wide[1], kind), t.cast(found, "int32")
     kept = t.builder.bind_size(found, t.builder.name("boxes"), 0, limit, sources=t.sources)
