@@ -81,6 +81,16 @@ def test_attention_of_any_size(device: opencl_host.Device, data: Any) -> None:
     compare(scheduled(kernel), device, tolerance=2e-5, orders=1)
 
 
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("last", [np.inf, -np.inf])
+def test_an_infinite_value_of_the_last_key(last: float, device: opencl_host.Device, tmp_path: Path) -> None:
+    """The last block has fewer keys than others; what is beyond them has no part in the result."""
+    s = scheduled(attention(1, 9, 37, 8, 17))
+    feeds = arrays(s.kernel)
+    feeds["v"][:, -1, ::2] = last
+    compare(s, device, tmp_path, orders=2, feeds=feeds)
+
+
 def test_what_is_no_attention_is_declined() -> None:
     target = opencl_host.opencl_target(groups=True)
     assert group_attention.propose(matmul(32, 32, 32), Context(target), SHARED) is None

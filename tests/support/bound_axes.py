@@ -3,7 +3,7 @@ CUDA's and Metal's text over fibers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +34,13 @@ def results(
     folder: Path | None = None,
     orders: int = 3,
     language: Language = CUDA,
+    feeds: Mapping[str, np.ndarray] | None = None,
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """The outputs, by the interpreter with the threads in several orders, by OpenCL, and by the text of another
-    language in a folder."""
+    language in a folder; of `arrays`, or of other inputs."""
     again = saved.apply(s.kernel, saved.from_json(saved.to_json(s.steps)), memories=s.memories)
     program = finish(lower(again))
-    feeds = arrays(s.kernel)
+    feeds = dict(feeds or arrays(s.kernel))
     feeds |= {
         p.name: a for p, a in zip(program.params, s.stored([feeds[t.name] for t in s.kernel.params]), strict=True)
     }
@@ -67,10 +68,11 @@ def compare(
     tolerance: float = 1e-5,
     orders: int = 3,
     language: Language = CUDA,
+    feeds: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """All agree with what the tensor expressions say."""
-    wanted = run_kernel(s.kernel, arrays(s.kernel))
-    for way, found in results(s, device, folder, orders, language):
+    wanted = run_kernel(s.kernel, dict(feeds or arrays(s.kernel)))
+    for way, found in results(s, device, folder, orders, language, feeds):
         for name, want in wanted.items():
             np.testing.assert_allclose(
                 found[name].reshape(want.shape), want, tolerance, tolerance, err_msg=f"{way}: {name}"

@@ -167,12 +167,17 @@ def online(stage: Tensor, found: Weighted, block: int, columns: int) -> Online:
     def moved(own: tuple[Axis, ...]) -> dict[Atom, Int]:
         return {a: of(b) for a, b in zip(rows, own, strict=False)}
 
+    def within(key: Int, value: Expr, otherwise: Expr) -> Expr:
+        """A value of a key, and another one for what the last block has beyond the keys."""
+        if keys % block == ZERO:
+            return value
+        return E.select(E.compare("lt", E.index_value(key, "int32"), E.index_value(keys, "int32")), value, otherwise)
+
     lowest = E.const(-inf, dtype)
     own = axes(Axis("block", blocks), Axis("key", block))
     key = of(own[-2]) * block + of(own[-1])
     element = Load(dtype, tensor=found.scores.tensor, indices=(*(i.substitute(moved(own)) for i in at), key))
-    inside = E.compare("lt", E.index_value(key, "int32"), E.index_value(keys, "int32"))
-    scores = make("scores", own, element if keys % block == ZERO else E.select(inside, element, lowest))
+    scores = make("scores", own, within(key, element, lowest))
 
     own, each = axes(Axis("block", blocks)), Axis("key", block, reduction=True)
     peak = make("peak", own, Reduce(dtype, combiner="max", a=scores[tuple(map(of, (*own, each)))], axes=(each,)))
@@ -187,9 +192,11 @@ def online(stage: Tensor, found: Weighted, block: int, columns: int) -> Online:
     own = axes(Axis("block", blocks), Axis("group", groups), Axis("column", columns + 1))
     each = Axis("key", block, reduction=True)
     column = of(own[-2]) * columns + of(own[-1])
-    given = {**moved(own), last: column, found.key: of(own[-3]) * block + of(each)}
+    key = of(own[-3]) * block + of(each)
     of_weights = E.compare("lt", E.index_value(of(own[-1]), "int32"), E.const(columns, "int32"))
-    factor = E.select(of_weights, E.substitute_index(found.value, given), E.const(1, dtype))
+    # Weights beyond the keys are 0, but 0 times a value that is infinite or none is no number.
+    value = within(key, E.substitute_index(found.value, {**moved(own), last: column, found.key: key}), E.const(0, dtype))
+    factor = E.select(of_weights, value, E.const(1, dtype))
     weight = powers[tuple(map(of, (*own[:-2], each)))]
     part = make("part", own, Reduce(dtype, combiner="sum", a=weight * factor, axes=(each,)))
 
