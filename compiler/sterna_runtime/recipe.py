@@ -20,7 +20,7 @@ SOURCES = (
 """The files of runtime_c/src, without the extension."""
 
 DEVICES = {
-    "opencl": ("nodes", "opencl", "system"),
+    "opencl": ("nodes", "opencl", "opencl_driver", "system"),
     "cuda": ("nodes", "cuda", "cuda_driver", "system"),
     "metal": ("nodes", "metal", "system"),
 }
