@@ -39,6 +39,7 @@ typedef struct kernel {
 enum { COPY_IN, COPY_OUT, LAUNCH };
 enum { COPY_WORDS = 3 };   /* address of the device, place in pinned memory, bytes */
 enum { LAUNCH_WORDS = 3 }; /* kernel, tasks, number of pointers; then these */
+enum { RESULT_WORDS = 3 };
 
 typedef struct words {
   uint64_t *data;
@@ -62,6 +63,7 @@ typedef struct device {
   uint8_t *staging; /* pinned */
   uint64_t staged, room;
   words steps; /* not handed over yet */
+  words results; /* of copies out that are not waited for yet: address here, place in pinned memory, bytes */
   recorded graphs[GRAPHS];
   void **arguments; /* of a launch */
 } device;
@@ -182,12 +184,18 @@ static cuda_result flush(device *d, const char **what, const char **about) {
   return code;
 }
 
-/* Hands over what was collected, and waits until it is done. */
+/* Hands over what was collected, waits until it is done, and brings results from pinned memory to where they are wanted. */
 static cuda_result finish(device *d, const char **what, const char **about) {
   *what = *about = "";
   cuda_result code = flush(d, what, about);
   cuda_result waited = shared.cu.StreamSynchronize(d->stream);
+  size_t results = code == CUDA_SUCCESS && waited == CUDA_SUCCESS ? d->results.used : 0;
+  for (size_t i = 0; i < results; i += RESULT_WORDS) {
+    const uint64_t *result = d->results.data + i;
+    memcpy((void *)(uintptr_t)result[0], d->staging + result[1], (size_t)result[2]);
+  }
   d->staged = 0;
+  d->results.used = 0;
   if (code != CUDA_SUCCESS || waited == CUDA_SUCCESS) return code;
   *what = "cuStreamSynchronize";
   *about = "";
@@ -265,6 +273,16 @@ static bool note_copy(device *d, uint64_t kind, cuda_memory there, uint64_t at, 
   return true;
 }
 
+/* Notes where the caller wants what is copied out. */
+static bool note_result(device *d, void *here, uint64_t at, uint64_t bytes) {
+  uint64_t *result = take(&d->results, RESULT_WORDS);
+  if (result == NULL) return false;
+  result[0] = (uint64_t)(uintptr_t)here;
+  result[1] = at;
+  result[2] = bytes;
+  return true;
+}
+
 static sterna_status copy_in(void *handle, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
   device *d = handle;
   const char *what = "", *about = "";
@@ -300,14 +318,12 @@ static sterna_status copy_out(void *handle, void *to, const sterna_device_span *
   cuda_memory there = address_of(from->memory, from->first);
   bool staged = bytes <= MOST_STAGED;
   cuda_result code = staged ? stage(d, bytes, &at, &what, &about) : flush(d, &what, &about);
-  if (code == CUDA_SUCCESS && staged && !note_copy(d, COPY_OUT, there, at, bytes))
+  if (code == CUDA_SUCCESS && staged && !(note_copy(d, COPY_OUT, there, at, bytes) && note_result(d, to, at, bytes)))
     status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a copy");
   if (code == CUDA_SUCCESS && !staged) {
     what = "cuMemcpyDtoHAsync";
     code = shared.cu.MemcpyDtoHAsync(to, there, (size_t)bytes, d->stream);
   }
-  if (code == CUDA_SUCCESS) code = finish(d, &what, &about);
-  if (code == CUDA_SUCCESS && staged) memcpy(to, d->staging + at, (size_t)bytes);
   sterna_status left = leave(code, what, about, error);
   return status != STERNA_OK ? status : left;
 }
@@ -397,6 +413,7 @@ static void close_device(void *handle) {
   if (d->stream != NULL) (void)shared.cu.StreamDestroy(d->stream);
   if (entered) (void)shared.cu.CtxPopCurrent(&before);
   free(d->steps.data);
+  free(d->results.data);
   free(d->arguments);
   free(d->kernels);
   free(d->names);

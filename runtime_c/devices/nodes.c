@@ -40,6 +40,7 @@ typedef struct devices {
   device *list;
   device_kernel *kernels; /* by kernel of graph.json */
   work *works;            /* by node */
+  uint32_t results_at;    /* from this node on there are only copies out, which no other node reads */
   bool is_ready;          /* memory has been taken */
 } devices;
 
@@ -311,8 +312,18 @@ static sterna_status read_place(const char *text, size_t at, const sterna_model 
   return STERNA_OK;
 }
 
+/* The first of the copies out at the end of the nodes, after all choices and loops. */
+static uint32_t find_results(const sterna_model *model) {
+  uint32_t first = model->n_nodes, after = 0;
+  for (uint32_t i = 0; i < model->n_controls; i++)
+    if (model->controls[i].last > after) after = model->controls[i].last;
+  while (first > after && all(model)->works[first - 1].copied != NULL && all(model)->works[first - 1].copies_out) first--;
+  return first;
+}
+
 static sterna_status finish(const graph *graph, sterna_model *model, sterna_error *error) {
   const char *text = graph->text;
+  all(model)->results_at = find_results(model);
   uint32_t i = 0;
   sterna_status status = STERNA_OK;
   sterna_device_span span;
@@ -336,7 +347,13 @@ static sterna_status finish(const graph *graph, sterna_model *model, sterna_erro
 
 /* ---- Running ---- */
 
-static sterna_status copy(sterna_model *model, const device *d, const work *w) {
+/* Copies out and waits until it is here. */
+static sterna_status bring(sterna_model *model, const device *d, void *here, const sterna_device_span *span, uint64_t bytes) {
+  sterna_status status = d->api->copy_out(d->handle, here, span, bytes, &model->error);
+  return status == STERNA_OK ? d->api->wait(d->handle, NULL, &model->error) : status;
+}
+
+static sterna_status copy(sterna_model *model, const device *d, const work *w, bool waits) {
   const value *v = w->copied;
   sterna_device_span span;
   /* The caller's memory of an input or output has room for its present sizes, and no more. */
@@ -344,8 +361,8 @@ static sterna_status copy(sterna_model *model, const device *d, const work *w) {
   sterna_status status = span_of(d, v, &span, &model->error);
   if (status != STERNA_OK || bytes == 0) return status;
   uint8_t *here = value_address(model, v);
-  return w->copies_out ? d->api->copy_out(d->handle, here, &span, bytes, &model->error)
-                       : d->api->copy_in(d->handle, &span, here, bytes, &model->error);
+  if (!w->copies_out) return d->api->copy_in(d->handle, &span, here, bytes, &model->error);
+  return waits ? bring(model, d, here, &span, bytes) : d->api->copy_out(d->handle, here, &span, bytes, &model->error);
 }
 
 /* Reads what a kernel has set, and sets it back for the next run. */
@@ -353,7 +370,7 @@ static sterna_status check_status(sterna_model *model, const device *d, const no
   const sterna_device_span span = {d->status, 0};
   int32_t found = 0;
   const int32_t none = 0;
-  sterna_status status = d->api->copy_out(d->handle, &found, &span, sizeof found, &model->error);
+  sterna_status status = bring(model, d, &found, &span, sizeof found);
   if (status != STERNA_OK || found == 0) return status;
   (void)d->api->copy_in(d->handle, &span, &none, sizeof none, NULL);
   return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)(n - model->nodes),
@@ -381,7 +398,9 @@ static sterna_status run(sterna_model *model, uint32_t index) {
   const work *w = &all(model)->works[index];
   device *d = at_place(model, n->place);
   uint64_t start = model->on_node != NULL ? port_now() : 0, spent = 0;
-  sterna_status status = w->copied != NULL ? copy(model, d, w) : launch(model, d, n, w, model->on_node != NULL);
+  /* The run waits once for its results, at its end. */
+  bool waits = index < all(model)->results_at || model->on_node != NULL;
+  sterna_status status = w->copied != NULL ? copy(model, d, w, waits) : launch(model, d, n, w, model->on_node != NULL);
   if (status != STERNA_OK || model->on_node == NULL) return status;
   if (w->copied == NULL && n->tasks > 0) status = d->api->wait(d->handle, &spent, &model->error);
   if (status == STERNA_OK) model->on_node(model->user, index, n->name, spent > 0 ? spent : port_now() - start);
@@ -404,7 +423,7 @@ static sterna_status fetch(sterna_model *model, const value *v) {
   sterna_device_span span;
   sterna_status status = span_of(d, v, &span, &model->error);
   if (status != STERNA_OK || v->bytes == 0) return status;
-  return d->api->copy_out(d->handle, value_address(model, v), &span, v->bytes, &model->error);
+  return bring(model, d, value_address(model, v), &span, v->bytes);
 }
 
 static sterna_status reset(sterna_model *model, const state *s) {

@@ -151,7 +151,7 @@ static sterna_status copy_in(void *handle, const sterna_device_span *to, const v
 
 static sterna_status copy_out(void *handle, void *to, const sterna_device_span *from, uint64_t bytes, sterna_error *error) {
   device *d = handle;
-  cl_int code = shared.cl.EnqueueReadBuffer(d->queue, buffer_of(from->memory), 1, (size_t)from->first, (size_t)bytes, to, 0, NULL, NULL);
+  cl_int code = shared.cl.EnqueueReadBuffer(d->queue, buffer_of(from->memory), 0, (size_t)from->first, (size_t)bytes, to, 0, NULL, NULL);
   return code == CL_SUCCESS ? STERNA_OK : sterna_opencl_said(error, code, "clEnqueueReadBuffer", "");
 }
 

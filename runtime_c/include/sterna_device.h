@@ -68,7 +68,8 @@ struct sterna_device_api {
   void (*close)(void *device);
   /* Zeroed memory, at least 1 byte. */
   sterna_status (*allocate)(void *device, uint64_t bytes, void **memory, sterna_error *error);
-  /* Copies to and from the device, after everything that was launched; the bytes here may be changed afterwards. */
+  /* Copies to and from the device, after everything that was launched. The bytes that come from here may be changed
+   * afterwards; those that are copied out are here once `wait` has returned. */
   sterna_status (*copy_in)(void *device, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error);
   sterna_status (*copy_out)(void *device, void *to, const sterna_device_span *from, uint64_t bytes, sterna_error *error);
   /* Queues a kernel behind everything that was launched. */

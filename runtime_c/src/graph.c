@@ -368,6 +368,6 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
     return STERNA_RESOURCES;
   status = read_states(graph, model, error);
-  if (status == STERNA_OK && model->support != NULL) status = model->support->finish(graph, model, error);
-  return status == STERNA_OK ? control_open(text, graph->control_at, model, error) : status;
+  if (status == STERNA_OK) status = control_open(text, graph->control_at, model, error);
+  return status == STERNA_OK && model->support != NULL ? model->support->finish(graph, model, error) : status;
 }
