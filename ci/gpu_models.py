@@ -40,8 +40,9 @@ def error_of(model: Path, cases: Sequence[Inputs], shapes: Mapping[str, Any], ta
                     continue
                 wanted, found = here.run(inputs), there.run(inputs)
                 for name, want in wanted.items():
-                    if want.dtype.kind == "f" and want.size:
-                        errors.append(float(np.abs(found[name] - want).max() / max(1e-30, np.abs(want).max())))
+                    if want.dtype.kind in "fiub" and want.size:
+                        off = np.abs(found[name].astype(np.float64) - want).max()
+                        errors.append(float(off / max(1e-30, np.abs(want.astype(np.float64)).max())))
     return float(np.max(errors)) if errors else float("nan")
 
 
