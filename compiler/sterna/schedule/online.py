@@ -195,7 +195,8 @@ def online(stage: Tensor, found: Weighted, block: int, columns: int) -> Online:
     key = of(own[-3]) * block + of(each)
     of_weights = E.compare("lt", E.index_value(of(own[-1]), "int32"), E.const(columns, "int32"))
     # Weights beyond the keys are 0, but 0 times a value that is infinite or none is no number.
-    value = within(key, E.substitute_index(found.value, {**moved(own), last: column, found.key: key}), E.const(0, dtype))
+    given = {**moved(own), last: column, found.key: key}
+    value = within(key, E.substitute_index(found.value, given), E.const(0, dtype))
     factor = E.select(of_weights, value, E.const(1, dtype))
     weight = powers[tuple(map(of, (*own[:-2], each)))]
     part = make("part", own, Reduce(dtype, combiner="sum", a=weight * factor, axes=(each,)))
