@@ -49,7 +49,7 @@ def test_in_and_out_without_copies(directory: Path) -> None:
 
 
 def test_torch(directory: Path) -> None:
-    torch = pytest.importorskip("torch", reason="needs torch: arrays of another framework")
+    torch = pytest.importorskip("torch", reason="arrays of PyTorch are tried where PyTorch is")
     x = torch.from_numpy(X.copy())
     with load(directory) as bundle:
         made = torch.from_dlpack(bundle.run({"x": x})["y"])

@@ -19,7 +19,7 @@ from support.graph_defs import GraphWriter, Kind
 
 
 def test_opencv_runs_networks_of_caffe(tmp_path: Path) -> None:
-    pytest.importorskip("cv2", reason="OpenCV is not installed")
+    pytest.importorskip("cv2", reason="the reference by OpenCV is tried where OpenCV is")
     text = layer("Convolution", "convolution_param { num_output: 3 kernel_size: 2 }")
     path = network(tmp_path, text, {"l": [drawn(3, 4, 2, 2), drawn(3)]}, (1, 4, 5, 6))
     x = drawn(1, 4, 5, 6, seed=3)
@@ -29,7 +29,7 @@ def test_opencv_runs_networks_of_caffe(tmp_path: Path) -> None:
 
 
 def test_what_opencv_does_not_read_is_said(tmp_path: Path) -> None:
-    pytest.importorskip("cv2", reason="OpenCV is not installed")
+    pytest.importorskip("cv2", reason="the reference by OpenCV is tried where OpenCV is")
     reference = reference_for(network(tmp_path, layer("Threshold"), {}, (1, 4, 5, 6)))
     assert reference.run is not None
     with pytest.raises(SternaError) as caught:
@@ -39,7 +39,7 @@ def test_what_opencv_does_not_read_is_said(tmp_path: Path) -> None:
 
 
 def test_tensorflow_runs_frozen_graphs(tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    pytest.importorskip("tensorflow", reason="the reference by TensorFlow is tried where TensorFlow is")
     g = GraphWriter()
     g.node("Tanh", [g.input("x", (2, 3))], name="y", T=Kind("float32"))
     x = drawn(2, 3)

@@ -186,8 +186,13 @@ def test_scratch_has_a_place(fast: int) -> None:
             assert at >= offset + size or at + most_elements(value.shape) * dtypes.size(value.dtype) <= offset
     files = static_model(result)
     assert f"call.scratch = memory->fast + {offset};" in files
+    with pytest.raises(SternaError, match="E0206") as caught:
+        compile_model(model, board(replace(FAST, bytes=result.plan.live_bytes // 2)), generator="llvm")
+    needed = int(re.findall(r"fast would have to have (\d+) bytes", str(caught.value))[0])
+    assert size < needed <= result.plan.live_bytes
+    assert compile_model(model, board(replace(FAST, bytes=needed)), generator="llvm").plan.live_bytes <= needed
     with pytest.raises(SternaError, match="E0206"):
-        compile_model(model, board(replace(FAST, bytes=result.plan.live_bytes - 64)), generator="llvm")
+        compile_model(model, board(replace(FAST, bytes=needed - 64)), generator="llvm")
 
 
 def test_a_model_that_does_not_fit() -> None:
