@@ -113,13 +113,14 @@ static sterna_status find_device(sterna_error *error) {
     return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.180s: compile with --target opencl or host", said.message);
   }
   if (wanted != NULL && wanted[0] == 0) wanted = NULL;
+  bool names_one = wanted != NULL && wanted[strspn(wanted, "0123456789")] != 0; /* else it is a number */
   for (int d = 0; d < n; d++) {
     char number[16];
     (void)snprintf(number, sizeof number, "%d", d);
     if (shared.cu.DeviceGet(&shared.device, d) != CUDA_SUCCESS ||
         shared.cu.DeviceGetName(shared.name, TEXT_BYTES - 1, shared.device) != CUDA_SUCCESS)
       continue;
-    if (wanted == NULL || strcmp(wanted, number) == 0 || (strlen(wanted) > 2 && strstr(shared.name, wanted) != NULL)) return STERNA_OK;
+    if (wanted == NULL || strcmp(wanted, number) == 0 || (names_one && strstr(shared.name, wanted) != NULL)) return STERNA_OK;
   }
   return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\", as STERNA_CUDA_DEVICE says", n,
                           wanted != NULL ? wanted : "");

@@ -239,7 +239,7 @@ def test_devices_and_drivers_that_do_not_fit(
 
 def test_a_device_by_its_name(bundle: Path, cuda: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     cuda.set("devices", 3)
-    for wanted, found in (("2", "Test GPU 2"), ("GPU 1", "Test GPU 1"), ("", "Test GPU 0")):
+    for wanted, found in (("2", "Test GPU 2"), ("GPU 1", "Test GPU 1"), ("PU", "Test GPU 0"), ("", "Test GPU 0")):
         monkeypatch.setenv("STERNA_CUDA_DEVICE", wanted)
         assert devices.describe("cuda").startswith(found)
     monkeypatch.setenv("STERNA_CUDA_DEVICE", "Voodoo")

@@ -77,6 +77,9 @@ def command(
     """Show what is in PATH: a bundle, for any machine, or a model of any format. --json has everything."""
     if not counted and (target or shapes or dims):
         raise error("E0002", "--target, --shape and --dim are for --roofline", fix="add --roofline, or leave them out")
+    if counted and (memory or sbom):
+        shown = "--memory" if memory else "--sbom"
+        raise error("E0002", f"{shown} and --roofline are two commands", fix="give one of them, then the other")
     if sbom:
         _print_bill(path)
     elif path is None:

@@ -20,6 +20,7 @@ from sterna.codegen.instructions import InstructionOperand, instruction_text, lo
 from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
+from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.llvm_text import declarations_of, kind, operand_kinds
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.render import render_template
@@ -110,17 +111,7 @@ def module_text(
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
     instructions: Instructions = {}
-    nodes: list[str] = []
-    numbers: dict[str, str] = {}
-
-    def metadata(text: str) -> str:
-        if text in numbers:
-            return numbers[text]
-        nodes.append(text)
-        if not text.startswith("distinct"):
-            numbers[text] = f"!{len(nodes) - 1}"
-        return f"!{len(nodes) - 1}"
-
+    metadata = Metadata()
     for f in functions:
         refuse_unwritable(f, "the LLVM generator", arguments=ARGUMENTS)
     listed = table or functions
@@ -139,10 +130,9 @@ def module_text(
         f"define internal void {name}({parameters}) alwaysinline #0 {{\n{text}\n  ret void\n}}"
         for (_, parameters, text), name in instructions.items()
     ]
-    numbered = [_node(n, text) for n, text in enumerate(nodes)]
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{full_triple(target)}"'
     return "\n\n".join(
-        [head, *lowerings, *bodies, "\n".join(sorted(declarations)), _attributes(target), "\n".join(numbered)]
+        [head, *lowerings, *bodies, "\n".join(sorted(declarations)), _attributes(target), metadata.text()]
     )
 
 
@@ -242,11 +232,3 @@ def _attributes(target: Target) -> str:
     texts = [f'"{name}"="{value}"' for name, value in pairs.items() if value]
     size = {"fast": "", "small": "optsize ", "smallest": "optsize minsize "}[target.code]
     return f'attributes #0 = {{ nounwind {size}"no-builtins" {" ".join(texts)} }}'
-
-
-def _node(number: int, text: str) -> str:
-    """The definition of a metadata node; a distinct one has itself as its first operand."""
-    if text.startswith("distinct !{"):
-        inner = text.removeprefix("distinct !{").removesuffix("}")
-        text = f"distinct !{{!{number}{', ' if inner else ''}{inner}}}"
-    return f"!{number} = {text}"

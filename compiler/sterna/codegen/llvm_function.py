@@ -140,9 +140,20 @@ class FunctionWriter(Accesses):
             raise internal_error(f"kernel {self.function.name} has a loop of kind {s.kind} left")
         elif not guarded and int(s.extent) <= int(s.start):
             return
+        self.counted(s, start, extent, guarded=guarded)
+
+    def counted(
+        self, s: P.For, start: str, extent: str, step: str = "1", *, guarded: bool = True, relation: str = "slt"
+    ) -> None:
+        """A loop with its test at the end, and one before it if it is guarded.
+
+        Args:
+            start, extent, step: values of the type of positions; relation: how the first two are compared.
+        """
+        k = self.index_kind
         body, done = self._label("loop"), self._label("done")
         if guarded:
-            enter = self.op(f"icmp slt {k} {start}, {extent}")
+            enter = self.op(f"icmp {relation} {k} {start}, {extent}")
             self.do(f"br i1 {enter}, label %{body}, label %{done}")
         else:
             self.do(f"br label %{body}")
@@ -156,8 +167,8 @@ class FunctionWriter(Accesses):
         self.exits.pop()
         self.do(f"br label %{body}.latch")
         self._begin(f"{body}.latch")
-        self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, 1")
-        again = self.op(f"icmp slt {k} %{body}.next, {extent}")
+        self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, {step}")
+        again = self.op(f"icmp {relation} {k} %{body}.next, {extent}")
         self.do(f"br i1 {again}, label %{body}, label %{done}")
         self._begin(done)
         self.known = known

@@ -17,6 +17,7 @@ from sterna.codegen.generators import KernelSet
 from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
+from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.needs import refuse_unwritable
 from sterna.errors import internal_error
 from sterna.escape import comment
@@ -85,20 +86,10 @@ def emit(text: str, target: Target) -> bytes:
 def entry_assembly(function: Function, target: Target) -> str:
     """A module of LLVM assembly with one kernel."""
     refuse_unwritable(function, "the PTX generator", threads=True, address_spaces=(0, SHARED))
-    nodes: list[str] = []
-    numbers: dict[str, str] = {}
+    metadata = Metadata()
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
     instructions: Instructions = {}
-
-    def metadata(text: str) -> str:
-        if text in numbers:
-            return numbers[text]
-        nodes.append(text)
-        if not text.startswith("distinct"):
-            numbers[text] = f"!{len(nodes) - 1}"
-        return f"!{len(nodes) - 1}"
-
     writer = EntryWriter(function, target, declarations, intrinsics, instructions, metadata)
     text = writer.text(f"@{function.name}")
     if intrinsics or instructions:
@@ -113,17 +104,9 @@ def entry_assembly(function: Function, target: Target) -> str:
             text,
             "\n".join(sorted(declarations)),
             f'attributes #0 = {{ nounwind convergent "no-builtins" "no-trapping-math"="true" {attributes} }}',
-            "\n".join(_node(n, text) for n, text in enumerate(nodes)),
+            metadata.text(),
         ]
     )
-
-
-def _node(number: int, text: str) -> str:
-    """The definition of a metadata node; a distinct one has itself as its first operand."""
-    if text.startswith("distinct !{"):
-        inner = text.removeprefix("distinct !{").removesuffix("}")
-        text = f"distinct !{{!{number}{', ' if inner else ''}{inner}}}"
-    return f"!{number} = {text}"
 
 
 class EntryWriter(FunctionWriter):
@@ -192,22 +175,7 @@ class EntryWriter(FunctionWriter):
         step = self.op(f"mul i32 {threads}, {self.special('ntid.x')}")
         step = self.op(f"zext i32 {step} to {k}")
         start, extent = self.op(f"zext i32 {thread} to {k}"), self.op(f"zext i32 %n_tasks to {k}")
-        body, done = self._label("loop"), self._label("done")
-        self.do(f"br i1 {self.op(f'icmp ult {k} {start}, {extent}')}, label %{body}, label %{done}")
-        before, known = self.label, self.known
-        self.known = dict(known)
-        self._begin(body)
-        counter = self.op(f"phi {k} [ {start}, %{before} ], [ %{body}.next, %{body}.latch ]")
-        self.symbols[s.symbol] = counter
-        self.exits.append(done)
-        self.statement(s.body)
-        self.exits.pop()
-        self.do(f"br label %{body}.latch")
-        self._begin(f"{body}.latch")
-        self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, {step}")
-        self.do(f"br i1 {self.op(f'icmp ult {k} %{body}.next, {extent}')}, label %{body}, label %{done}")
-        self._begin(done)
-        self.known = known
+        self.counted(s, start, extent, step, relation="ult")
 
     def fail(self) -> None:
         where = self._generic("%status")
