@@ -16,11 +16,11 @@ import numpy as np
 from sterna_runtime import library
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.arguments import Arguments, is_integer
-from sterna_runtime.dims import Bounds, bounds_text
+from sterna_runtime.dims import bounds_text
 from sterna_runtime.errors import Diagnostic, SternaError, error
 from sterna_runtime.graph_file import GraphFile
-from sterna_runtime.handle import Handle, c_error
-from sterna_runtime.inputs import Array, TensorSpec, as_array, dtype_from_name, match_inputs, match_open_inputs
+from sterna_runtime.handle import Handle, text
+from sterna_runtime.inputs import Array, TensorSpec, as_array, match_inputs, match_open_inputs
 from sterna_runtime.meaning import Quantization
 from sterna_runtime.notebook import Shown
 from sterna_runtime.profile import NodeTime, measure
@@ -49,18 +49,13 @@ class Bundle(Shown):
         self._kept: object = None
         self._file = GraphFile(self._directory)
         self._open: Handle | None = Handle(self._directory, min(threads, 2**32 - 1))
-        functions, pointer = self._open.functions, self._open.pointer
+        functions = self._open.functions
         self._functions = functions
         self._run_bound: Callable[[ctypes.c_void_p], int] = functions.sterna_run
         self._run: Callable[[ctypes.c_void_p], int] = self._run_bound
         self._lock = threading.Lock()
         self._bound: dict[int, Array] = {}
-        self._bounds: dict[str, Bounds] = {}
-        self._computed: dict[str, Bounds] = {}
-        for i in range(functions.sterna_dim_count(pointer)):
-            dim = library.CDim()
-            self._check(functions.sterna_dim_info(pointer, i, dim))
-            (self._computed if dim.computed else self._bounds)[_text(dim.name)] = Bounds(dim.lo, dim.hi)
+        self._bounds, self._computed = self._open.dims()
         self._sizes = {name: bounds.hi for name, bounds in self._bounds.items()}
         self._found = {name: bounds.hi for name, bounds in self._computed.items()}
         self._inputs = self._specs("inputs", functions.sterna_input_count, functions.sterna_input_info)
@@ -152,7 +147,7 @@ class Bundle(Shown):
         if inputs is None:
             with self._lock:
                 if self._run(handle.pointer) != 0:
-                    raise self._last_error()
+                    raise handle.last_error()
             return None
         sizes = self._sizes
         if sizes:
@@ -276,8 +271,8 @@ class Bundle(Shown):
             result.append(
                 NodeTime(
                     index,
-                    _text(info.name),
-                    _text(info.kernel),
+                    text(info.name),
+                    text(info.kernel),
                     sources[index] if index < len(sources) else (),
                     info.tasks,
                     int(np.median(measured)),
@@ -339,13 +334,9 @@ class Bundle(Shown):
     def _refuse_closed(self) -> NoReturn:
         raise error("E0520", "the bundle has been closed", self._directory, fix="load it again")
 
-    def _last_error(self) -> SternaError:
-        problem = self._functions.sterna_last_error(self._handle().pointer).contents
-        return c_error(self._functions, problem, self._directory)
-
     def _check(self, status: int) -> None:
         if status != 0:
-            raise self._last_error()
+            raise self._handle().last_error()
 
     def _fits(self, number: int) -> bool:
         return self._bound[number].shape == self._at_present[number].shape
@@ -410,13 +401,7 @@ class Bundle(Shown):
 
     def _specs(self, side: str | None, count: Any, info: Any) -> tuple[TensorSpec, ...]:
         """All inputs, outputs or (`side` is None) values; sizes that are open come from graph.json."""
-        pointer = self._handle().pointer
-        specs = []
-        for i in range(count(pointer)):
-            tensor = library.CTensor()
-            self._check(info(pointer, i, tensor))
-            shape = tuple(tensor.dims[: tensor.rank])
-            specs.append(TensorSpec(_text(tensor.name), dtype_from_name(_text(tensor.dtype)), shape))
+        specs = self._handle().specs(count, info)
         return self._opened(specs, side) if self._bounds or self._computed else tuple(specs)
 
     def _opened(self, specs: list[TensorSpec], side: str | None) -> tuple[TensorSpec, ...]:
@@ -454,18 +439,16 @@ class Bundle(Shown):
         Raises E0509 for an unknown name.
         """
         tensor = self._tensor(name)
-        return tuple(_text(tensor.labels[i]) for i in range(tensor.n_labels))
+        return tuple(text(tensor.labels[i]) for i in range(tensor.n_labels))
 
     def _tensor(self, name: str) -> library.CTensor:
         """What the C runtime knows of an input or output."""
-        pointer, functions = self._handle().pointer, self._functions
+        handle, functions = self._handle(), self._functions
         sides = ((self._inputs, functions.sterna_input_info), (self._outputs, functions.sterna_output_info))
         for specs, info in sides:
             for number, spec in enumerate(specs):
                 if spec.name == name:
-                    tensor = library.CTensor()
-                    self._check(info(pointer, number, tensor))
-                    return tensor
+                    return handle.tensor(info, number)
         where = f"it has: {_names((*self._inputs, *self._outputs))}"
         raise error("E0509", f'the model has no input or output "{name}"', where)
 
@@ -487,10 +470,6 @@ def _in_place(array: Array) -> Array:
     if array.flags.c_contiguous and array.flags.aligned:
         return array
     return np.require(array, requirements=["C", "A"])
-
-
-def _text(characters: bytes | None) -> str:
-    return (characters or b"").decode("utf-8", "replace")
 
 
 def _assignments(sizes: Mapping[str, int]) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 
 from sterna_runtime import devices, library
 from sterna_runtime.advice import Advice, Compile, Fix, Option
+from sterna_runtime.dims import Bounds
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import FIRMWARE
-from sterna_runtime.inputs import Array, TensorSpec
+from sterna_runtime.inputs import Array, TensorSpec, dtype_from_name
 
 _FIXES: dict[str, Fix] = {
     "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),
@@ -32,6 +33,7 @@ class Handle:
     def __init__(self, directory: str, threads: int) -> None:
         self.pointer = ctypes.c_void_p()
         self.functions = library.load()
+        self._directory = directory
         path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
         if not library.is_replaced() and (kinds := devices.needed(directory)):
@@ -47,6 +49,38 @@ class Handle:
         if self.pointer:
             self.functions.sterna_unload(self.pointer)
 
+    def check(self, status: int) -> None:
+        """Raises what a function has said, if it was an error."""
+        if status != 0:
+            raise self.last_error()
+
+    def last_error(self) -> SternaError:
+        """What went wrong at last."""
+        return c_error(self.functions, self.functions.sterna_last_error(self.pointer).contents, self._directory)
+
+    def dims(self) -> tuple[dict[str, Bounds], dict[str, Bounds]]:
+        """The dimensions of open size, by name: those that a caller sets, and those that the model computes."""
+        given, computed = dict[str, Bounds](), dict[str, Bounds]()
+        for number in range(self.functions.sterna_dim_count(self.pointer)):
+            dim = library.CDim()
+            self.check(self.functions.sterna_dim_info(self.pointer, number, dim))
+            (computed if dim.computed else given)[text(dim.name)] = Bounds(dim.lo, dim.hi)
+        return given, computed
+
+    def tensor(self, info: Any, number: int) -> library.CTensor:
+        """What is known of an input, output or value; `info` says which of these."""
+        tensor = library.CTensor()
+        self.check(info(self.pointer, number, tensor))
+        return tensor
+
+    def specs(self, count: Any, info: Any) -> list[TensorSpec]:
+        """All inputs, outputs or values, with the greatest sizes of open dimensions."""
+        tensors = (self.tensor(info, number) for number in range(count(self.pointer)))
+        return [
+            TensorSpec(text(each.name), dtype_from_name(text(each.dtype)), tuple(each.dims[: each.rank]))
+            for each in tensors
+        ]
+
     def memory(self, address: int | None, spec: TensorSpec) -> Array:
         """The runtime's memory at `address`, as an array."""
         sizes = spec.sizes
@@ -57,6 +91,11 @@ class Handle:
         buffer._owner = self
         array: Array = np.ndarray(sizes, spec.dtype, buffer)
         return array
+
+
+def text(characters: bytes | None) -> str:
+    """A text of the C runtime's."""
+    return (characters or b"").decode("utf-8", "replace")
 
 
 def _no_graph(directory: str) -> SternaError | None:

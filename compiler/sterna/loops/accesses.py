@@ -147,7 +147,7 @@ class _Where:
 
     Args:
         symbols: of loops and named positions; values: of variables, None where data decide.
-        active: which threads come by.
+        active: which threads run the statement.
         times: how often each sample stands for.
     """
 

@@ -19,8 +19,8 @@ _FILLED = 4
 #: Bytes of code for each instruction that is counted; those that compilers add among them. Measured on the kernels of
 #: int8 networks for Cortex-M4, by gcc: 4.2 to 5.4.
 BYTES = 5
-#: What another address takes that is an argument away from the others: bytes of code (35 to 80), instructions whenever
-#: it is come by (3 to 7, as registers are moved to the stack for it).
+#: What another address takes that is an argument away from the others: bytes of code (35 to 80), instructions for
+#: every use (3 to 7, as registers are moved to the stack for it).
 ADDRESS_BYTES, ADDRESS_INSTRUCTIONS = 40, 5
 #: Bytes of code for an argument, and for a call that brings some.
 ARGUMENT_BYTES = 10
@@ -32,8 +32,8 @@ class Effort:
 
     Args:
         instructions: of a run; written: in its code.
-        addresses: of a run, and written ones: places that are apart by more than a constant, each of which wants a
-            register, or an instruction whenever it is asked for.
+        addresses: of a run, and written ones: places that are apart by more than a constant, each of which takes a
+            register, or an instruction for every use.
     """
 
     instructions: float

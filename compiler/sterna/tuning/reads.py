@@ -54,10 +54,10 @@ class Read:
         return prod(self.widths(spans)) * self.bits / 8
 
     def within(self, axes: Sequence[Axis], outer: Read) -> Read:
-        """The read by the axes of who reads the stage whose body it stands in.
+        """The same read by the axes of another stage, which reads the one in whose body this read stands.
 
         Args:
-            axes: of that stage; outer: how it is read.
+            axes: of the stage that is read; outer: how the other one reads it.
         """
         read_at = {a.name: each for a, each in zip(axes, zip(outer.steps, outer.first, strict=True), strict=True)}
         composed, first = [], []

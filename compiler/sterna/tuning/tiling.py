@@ -133,8 +133,8 @@ class Tiling:
         self.nests[name] = Nest(s, self._bodies[name], full, runs, _extents(s, shape), _extents(s, full, full=True))
 
     def _place(self, reader: str, axis: str) -> tuple[float, Mapping[str, Spans], Mapping[str, Spans]]:
-        """How often a place in the loops of a stage is come by, and what is needed there: on the average, and in a full
-        tile."""
+        """How often a run passes a place in the loops of a stage, and what is needed there: on the average, and in a
+        full tile."""
         nest = self.nests[reader]
         inside = nest.leaves_inside(axis)
         runs = nest.runs * prod(nest.extents[leaf] for leaf in nest.stage.leaves if leaf not in inside)
