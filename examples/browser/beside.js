@@ -6,8 +6,8 @@ const MILLISECONDS = 1000, RUNS = 5;
 
 /** Whether `sterna serve --gpu BUNDLE` has the model for WebGPU, too. */
 export async function isBeside() {
-  const response = await fetch(new URL("./gpu/graph.json", import.meta.url), { method: "HEAD" }).catch(() => undefined);
-  return Boolean(response?.ok);
+  const response = await fetch(new URL("./served/gpu.json", import.meta.url)).catch(() => undefined);
+  return Boolean(response?.ok) && (await response.json());
 }
 
 /** The median of runs, by this page's clock: all that a page waits for. */

@@ -133,7 +133,8 @@ def test_a_cache_holds_what_is_read_again() -> None:
 
 
 def command(*arguments: object) -> Result:
-    return CliRunner().invoke(program, ["inspect", *map(str, arguments)])
+    # A terminal that tells its width would get tables of that width.
+    return CliRunner(env={"COLUMNS": None}).invoke(program, ["inspect", *map(str, arguments)])
 
 
 def test_of_a_model() -> None:

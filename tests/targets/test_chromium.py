@@ -15,10 +15,8 @@ from PIL import Image
 
 from sterna.api import compile_to
 from sterna.cli import program
+from sterna.cli.serve import roots_of
 from sterna.frontends.tflite.metadata import BUFFER
-from sterna.report.data import describe, document
-from sterna.report.page import served_files
-from sterna.report.subject import subject_of
 from sterna_runtime import load
 from support.browser_models import TARGETS, TOLERANCE, TRIED, golden_bundle
 from support.javascript import chromium, served
@@ -86,9 +84,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page(given: Path, tmp_path: Path) -> None:
     """Drawn upon, shown pictures and wrong files, measured; its answers are those of `sterna run`."""
     bundle = compile_to(tmp_path / "digits", digits().file, "browser", all_variants=True)
-    report = served_files(document([describe(subject_of(bundle))]), measure="../index.html#measure")
-    roots = {"": ROOT / "examples" / "browser", "digits": bundle, "bundle": bundle, "report": report}
-    with served(**roots) as base:
+    with served(**roots_of(bundle)) as base:
         said = json.loads(chromium("page", base, tmp_path, given))
     tabs, devices = ("draw", "picture", "measure"), ("wide", "tablet", "phone")
     assert {path.name for path in tmp_path.glob("*.png")} == {f"{t}-{d}.png" for t in tabs for d in devices}

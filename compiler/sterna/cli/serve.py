@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,8 @@ def roots_of(bundle: Path | None, gpu: Path | None = None) -> dict[str, Root]:
         "": resource("examples") / "browser",
         "sterna": resource("runtime_js") / "src",
         "digits": bundle_files(compile_model(DATA / "digits.onnx", "browser", all_variants=True)),
+        # A page that asks for what is not there finds an error in its console.
+        "served": {"gpu.json": json.dumps(gpu is not None).encode()},
     }
     if bundle is None:
         return roots
