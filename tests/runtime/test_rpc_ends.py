@@ -193,7 +193,7 @@ def test_a_kernel_that_crashes(tmp_path: Path, wanted: np.ndarray, monkeypatch: 
         "a trap",
         (Step(RUN, status=CRASHED), Step(RUN, status=STATE), Step(LOAD, load_of()), Step(RUN, status=CRASHED)),
     )
-    files = trapping(tmp_path, javascript)  # before the connection: a server waits for a client's first frame only so long
+    files = trapping(tmp_path, javascript)  # made before the connection, which a server closes when nothing comes
     with node(False) as end:
         talk = Talk(Wire(SocketStream(end.port)), files, FEED, wanted, end.name)
         loaded(talk, files=True)
