@@ -57,7 +57,8 @@ def test_a_machine_without_a_shift_that_rounds_computes_it(
     (axis,) = schedule.stages["y"].leaves
     schedule.split("y", axis, lanes)
     schedule.vectorize("y", f"{axis}.i")
-    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounded: finish(function, frozenset(("round_shift",))))
+    computed = frozenset(("round_shift",))
+    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounded, *rest: finish(function, computed, *rest))
     wanted = (numbers + ((np.int64(1) << shifts) >> 1)) >> shifts
     np.testing.assert_array_equal(run_kernel(kernel, feeds)["y"], wanted)
     np.testing.assert_array_equal(run_schedule(schedule, feeds, (), generator)["y"], wanted)

@@ -138,7 +138,8 @@ def test_firmware_counted_on_a_board(firmware: Path) -> None:
     (subject,) = data_of(firmware, "--on", "qemu:mps2-an386", "--repeat", 1)["subjects"]
     time = subject["time"]
     assert time["unit"] == "instructions"
-    assert time["median"] >= sum(time["nodes"]) > 0
+    # Nodes are counted in a copy of the run with a hook, of which a call takes an instruction or two more.
+    assert 0 < sum(time["nodes"]) <= time["median"] + 8 * len(time["nodes"])
     assert time["stack_bytes"] > 0
 
 
