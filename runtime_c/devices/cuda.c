@@ -13,6 +13,7 @@
 
 #include "cuda.h"
 #include "nodes.h"
+#include "system.h"
 
 #define shared sterna_cuda_shared
 
@@ -71,7 +72,7 @@ typedef struct device {
 /* Calls of the driver are between these: programs may have a context of their own. */
 static sterna_status enter(sterna_error *error) {
   if (shared.lost)
-    return sterna_cuda_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): the device was lost: close the models that have it, and load again",
+    return system_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): the device was lost: close the models that have it, and load again",
                             shared.name);
   cuda_result code = shared.cu.CtxPushCurrent(shared.context);
   return code == CUDA_SUCCESS ? STERNA_OK : sterna_cuda_said(error, code, "cuCtxPushCurrent", "");
@@ -207,7 +208,7 @@ static cuda_result finish(device *d, const char **what, const char **about) {
 static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_error *error) {
   device *d = handle;
   memory *m = calloc(1, sizeof *m);
-  if (m == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
   sterna_status status = enter(error);
   if (status != STERNA_OK) {
     free(m);
@@ -220,7 +221,7 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
     (void)shared.cu.MemGetInfo(&unused, &all);
     free(m);
     (void)leave(CUDA_SUCCESS, "", "", NULL);
-    return sterna_cuda_fail(error, STERNA_RESOURCES,
+    return system_fail(error, STERNA_RESOURCES,
                             "CUDA (%.60s): a buffer of %llu bytes is needed, and %llu of %llu are free: take a smaller batch or model, or compile "
                             "with --target host",
                             shared.name, (unsigned long long)bytes, (unsigned long long)unused, (unsigned long long)all);
@@ -302,7 +303,7 @@ static sterna_status copy_in(void *handle, const sterna_device_span *to, const v
     code = stage(d, bytes, &at, &what, &about);
     if (code == CUDA_SUCCESS) {
       memcpy(d->staging + at, from, (size_t)bytes);
-      if (!note_copy(d, COPY_IN, there, at, bytes)) status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a copy");
+      if (!note_copy(d, COPY_IN, there, at, bytes)) status = system_fail(error, STERNA_RESOURCES, "out of memory for a copy");
     }
   }
   sterna_status left = leave(code, what, about, error);
@@ -319,7 +320,7 @@ static sterna_status copy_out(void *handle, void *to, const sterna_device_span *
   bool staged = bytes <= MOST_STAGED;
   cuda_result code = staged ? stage(d, bytes, &at, &what, &about) : flush(d, &what, &about);
   if (code == CUDA_SUCCESS && staged && !(note_copy(d, COPY_OUT, there, at, bytes) && note_result(d, to, at, bytes)))
-    status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a copy");
+    status = system_fail(error, STERNA_RESOURCES, "out of memory for a copy");
   if (code == CUDA_SUCCESS && !staged) {
     what = "cuMemcpyDtoHAsync";
     code = shared.cu.MemcpyDtoHAsync(to, there, (size_t)bytes, d->stream);
@@ -367,7 +368,7 @@ static sterna_status launch_kernel(void *handle, const sterna_device_launch *lau
     *step = address_of(launch->status, 0);
     if (launch->timed != 0) code = time_launch(d, &what, &about);
   } else if (code == CUDA_SUCCESS) {
-    status = sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a launch");
+    status = system_fail(error, STERNA_RESOURCES, "out of memory for a launch");
   }
   sterna_status left = leave(code, what, about, error);
   return status != STERNA_OK ? status : left;
@@ -431,7 +432,7 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
   d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
   d->names = malloc(bytes);
   d->arguments = calloc((size_t)most + 4, sizeof *d->arguments);
-  if (d->kernels == NULL || d->names == NULL || d->arguments == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for kernels");
+  if (d->kernels == NULL || d->names == NULL || d->arguments == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for kernels");
   char *name = d->names;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *from = &module->kernels[i];
@@ -454,7 +455,7 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
   device *d = calloc(1, sizeof *d);
   if (d == NULL) {
     sterna_cuda_release();
-    return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for a device");
+    return system_fail(error, STERNA_RESOURCES, "out of memory for a device");
   }
   status = sterna_cuda_check(module, error);
   if (status == STERNA_OK) status = enter(error);

@@ -27,8 +27,6 @@ extern cuda_driver sterna_cuda_shared;
 sterna_status sterna_cuda_acquire(sterna_error *error);
 void sterna_cuda_release(void);
 
-/* Writes a message and returns the status. */
-sterna_status sterna_cuda_fail(sterna_error *error, sterna_status status, const char *format, ...);
 /* What a call of the driver said, in its own words; `what` names the call, `about` what it was about. */
 sterna_status sterna_cuda_said(sterna_error *error, cuda_result code, const char *what, const char *about);
 /* Whether the device and its driver have what a module needs. */

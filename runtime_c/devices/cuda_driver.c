@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +18,6 @@ cuda_driver sterna_cuda_shared;
 #define shared sterna_cuda_shared
 
 /* ---- Errors ---- */
-
-sterna_status sterna_cuda_fail(sterna_error *error, sterna_status status, const char *format, ...) {
-  if (error == NULL) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  error->status = status;
-  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  for (char *c = error->message; *c != 0; c++)
-    if ((unsigned char)*c < ' ') *c = ' ';
-  return status;
-}
 
 /* Whether nothing more can be done in the context: every call that follows fails with the same error. */
 static bool loses_device(cuda_result code) {
@@ -51,12 +38,12 @@ sterna_status sterna_cuda_said(sterna_error *error, cuda_result code, const char
   if (shared.cu.GetErrorName(code, &name) != CUDA_SUCCESS || name == NULL) name = "an error that it has no name for";
   if (shared.cu.GetErrorString(code, &words) != CUDA_SUCCESS || words == NULL) words = "";
   if (code == CUDA_OUT_OF_MEMORY)
-    return sterna_cuda_fail(error, STERNA_RESOURCES, "CUDA (%.60s): %s%.64s: %.48s: %.60s: take a smaller batch or model, or compile with --target host",
+    return system_fail(error, STERNA_RESOURCES, "CUDA (%.60s): %s%.64s: %.48s: %.60s: take a smaller batch or model, or compile with --target host",
                             shared.name, what, about, name, words);
   if (!loses_device(code))
-    return sterna_cuda_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): %s%.64s: %.48s: %.60s (%d)", shared.name, what, about, name, words, code);
+    return system_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): %s%.64s: %.48s: %.60s (%d)", shared.name, what, about, name, words, code);
   shared.lost = true;
-  return sterna_cuda_fail(error, STERNA_KERNEL_FAILED,
+  return system_fail(error, STERNA_KERNEL_FAILED,
                           "CUDA (%.40s): %.24s%.40s: %.40s: %.40s (%d): the device is lost to this process's models: close them, and load again",
                           shared.name, what, about, name, words, code);
 }
@@ -73,7 +60,7 @@ static sterna_status open_library(sterna_error *error) {
   void *library = NULL;
   for (size_t i = 0; i < sizeof names / sizeof *names && library == NULL; i++) library = system_open(names[i]);
   if (library == NULL)
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+    return system_fail(error, STERNA_WRONG_MACHINE,
                             "CUDA: %s cannot be opened: install NVIDIA's driver, or compile with --target opencl or host", names[0]);
 #define CUDA_LOOK_UP(member, symbol, parameters) \
   shared.cu.member = (cuda_result(CUDA_CALL *) parameters)system_symbol(library, symbol);
@@ -82,7 +69,7 @@ static sterna_status open_library(sterna_error *error) {
 #undef CUDA_LOOK_UP
 #define CUDA_CHECK(member, symbol, parameters) \
   if (shared.cu.member == NULL)                \
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: the driver has no " symbol ": update it, or compile with --target host");
+    return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the driver has no " symbol ": update it, or compile with --target host");
   CUDA_FUNCTIONS(CUDA_CHECK)
 #undef CUDA_CHECK
   shared.has_graphs = true;
@@ -110,7 +97,7 @@ static sterna_status find_device(sterna_error *error) {
     sterna_error said = {0};
     (void)sterna_cuda_said(&said, code, "cuInit", "");
     shared.lost = false;
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.180s: compile with --target opencl or host", said.message);
+    return system_fail(error, STERNA_WRONG_MACHINE, "%.180s: compile with --target opencl or host", said.message);
   }
   if (wanted != NULL && wanted[0] == 0) wanted = NULL;
   bool names_one = wanted != NULL && wanted[strspn(wanted, "0123456789")] != 0; /* else it is a number */
@@ -122,7 +109,7 @@ static sterna_status find_device(sterna_error *error) {
       continue;
     if (wanted == NULL || strcmp(wanted, number) == 0 || (names_one && strstr(shared.name, wanted) != NULL)) return STERNA_OK;
   }
-  return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\", as STERNA_CUDA_DEVICE says", n,
+  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\", as STERNA_CUDA_DEVICE says", n,
                           wanted != NULL ? wanted : "");
 }
 
@@ -130,7 +117,7 @@ sterna_status sterna_cuda_acquire(sterna_error *error) {
   sterna_status status = STERNA_OK;
   system_acquire(&lock);
   if (shared.users > 0 && shared.lost)
-    status = sterna_cuda_fail(error, STERNA_KERNEL_FAILED,
+    status = system_fail(error, STERNA_KERNEL_FAILED,
                               "CUDA (%.60s): the device was lost, and models that had it are still loaded: close them first", shared.name);
   if (shared.users == 0) {
     shared.lost = false;
@@ -176,17 +163,17 @@ static sterna_status check_need(const char *need, size_t length, sterna_error *e
   if (strcmp(word, "float64") == 0) return STERNA_OK;
   if (sscanf(word, "sm_%d%c", &first, &more) == 1) {
     if (shared.capability >= first) return STERNA_OK;
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+    return system_fail(error, STERNA_WRONG_MACHINE,
                             "CUDA: kernels are for compute capability %d.%d, and %.60s has %d.%d: compile with --target %s", first / 10,
                             first % 10, shared.name, shared.capability / 10, shared.capability % 10, advised());
   }
   if (sscanf(word, "cuda_%d.%d%c", &first, &second, &more) == 2) {
     if (shared.version >= first * 1000 + second * 10) return STERNA_OK;
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+    return system_fail(error, STERNA_WRONG_MACHINE,
                             "CUDA: the driver of %.60s is of CUDA %d.%d, and kernels need %d.%d: update it, or compile with --target %s",
                             shared.name, shared.version / 1000, shared.version % 1000 / 10, first, second, advised());
   }
-  return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "CUDA: the bundle needs \"%.*s\", which this runtime does not know",
+  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the bundle needs \"%.*s\", which this runtime does not know",
                           length < 64 ? (int)length : 64, need);
 }
 
@@ -213,7 +200,7 @@ sterna_status sterna_cuda_check(const sterna_device_module *module, sterna_error
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     int has = attribute(limits[i].what);
     if ((uint64_t)(has > 0 ? has : 0) < limits[i].needed)
-      return sterna_cuda_fail(error, STERNA_WRONG_MACHINE,
+      return system_fail(error, STERNA_WRONG_MACHINE,
                               "CUDA: kernels need %llu %s, and %.60s has %d: compile with --target cuda, or a description with less",
                               (unsigned long long)limits[i].needed, limits[i].name, shared.name, has);
   }
@@ -227,7 +214,7 @@ sterna_status sterna_cuda_load(const sterna_device_module *module, cuda_object *
   int options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
   char *text = malloc(module->bytes + 1); /* the driver looks for a zero at its end */
-  if (text == NULL) return sterna_cuda_fail(error, STERNA_RESOURCES, "out of memory for %llu bytes of kernels", (unsigned long long)module->bytes);
+  if (text == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for %llu bytes of kernels", (unsigned long long)module->bytes);
   memcpy(text, module->text, module->bytes);
   text[module->bytes] = 0;
   cuda_result code = shared.cu.ModuleLoadDataEx(out, text, 2, options, values);
@@ -237,10 +224,10 @@ sterna_status sterna_cuda_load(const sterna_device_module *module, cuda_object *
   sterna_error said = {0};
   (void)sterna_cuda_said(&said, code, "cuModuleLoadDataEx of ", module->name);
   if (code == CUDA_UNSUPPORTED_PTX_VERSION || code == CUDA_NO_BINARY_FOR_GPU || code == CUDA_JIT_COMPILER_NOT_FOUND)
-    return sterna_cuda_fail(error, STERNA_WRONG_MACHINE, "%.170s: update the driver, or compile with --target %s", said.message, advised());
+    return system_fail(error, STERNA_WRONG_MACHINE, "%.170s: update the driver, or compile with --target %s", said.message, advised());
   const char *name = NULL;
   if (shared.cu.GetErrorName(code, &name) != CUDA_SUCCESS || name == NULL) name = "error";
-  return sterna_cuda_fail(error, STERNA_BAD_LIBRARY, "CUDA (%.40s): %.32s: %.40s (%d): %.110s", shared.name, module->name, name, code, log);
+  return system_fail(error, STERNA_BAD_LIBRARY, "CUDA (%.40s): %.32s: %.40s (%d): %.110s", shared.name, module->name, name, code, log);
 }
 
 sterna_status sterna_cuda_describe(char *text, size_t bytes, sterna_error *error) {

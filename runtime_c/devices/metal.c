@@ -7,7 +7,6 @@
 
 #include "sterna_metal.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,18 +88,6 @@ static const char *text_of(object string) {
 
 /* ---- Errors ---- */
 
-static sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) {
-  if (error == NULL) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  error->status = status;
-  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  for (char *c = error->message; *c != 0; c++)
-    if ((unsigned char)*c < ' ') *c = ' ';
-  return status;
-}
-
 /* What an NSError says. */
 static const char *reason_of(object problem) { return problem != NULL ? text_of(tell(problem, "localizedDescription")) : "no reason given"; }
 
@@ -123,7 +110,7 @@ static sterna_status open_frameworks(sterna_error *error) {
     objc.opened = objc.get_class != NULL && objc.selector != NULL && objc.push_pool != NULL && objc.pop_pool != NULL &&
                   objc.send != NULL && objc.default_device != NULL;
     if (!objc.opened)
-      status = fail(error, STERNA_WRONG_MACHINE, "Metal is not here: it is a part of macOS and iOS; compile with --target opencl or host");
+      status = system_fail(error, STERNA_WRONG_MACHINE, "Metal is not here: it is a part of macOS and iOS; compile with --target opencl or host");
   }
   system_release(&objc.lock);
   return status;
@@ -132,10 +119,10 @@ static sterna_status open_frameworks(sterna_error *error) {
 static sterna_status check_limits(const sterna_device_module *module, const device *d, sterna_error *error) {
   unsigned long shared = ask_number(d->metal, "maxThreadgroupMemoryLength");
   if (module->needs[0] != 0)
-    return fail(error, STERNA_WRONG_MACHINE, "Metal: the bundle needs \"%s\", which this runtime does not know", module->needs);
+    return system_fail(error, STERNA_WRONG_MACHINE, "Metal: the bundle needs \"%s\", which this runtime does not know", module->needs);
   for (uint32_t i = 0; i < module->n_kernels; i++)
     if (module->kernels[i].shared_bytes > shared)
-      return fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs %llu bytes of threadgroup memory; %s has %lu", module->kernels[i].name,
+      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs %llu bytes of threadgroup memory; %s has %lu", module->kernels[i].name,
                   (unsigned long long)module->kernels[i].shared_bytes, d->name, shared);
   return STERNA_OK;
 }
@@ -149,9 +136,9 @@ static sterna_status compile(const sterna_device_module *module, device *d, ster
   release(options);
   release(text);
   if (d->library == NULL)
-    return fail(error, STERNA_BAD_LIBRARY, "Metal (%s): %.40s cannot be compiled: %.140s", d->name, module->name, reason_of(problem));
+    return system_fail(error, STERNA_BAD_LIBRARY, "Metal (%s): %.40s cannot be compiled: %.140s", d->name, module->name, reason_of(problem));
   d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
-  if (d->kernels == NULL) return fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
+  if (d->kernels == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *given = &module->kernels[i];
     object name = string_of(given->name, strlen(given->name));
@@ -164,13 +151,13 @@ static sterna_status compile(const sterna_device_module *module, device *d, ster
     release(function);
     release(name);
     if (k->pipeline == NULL)
-      return fail(error, STERNA_BAD_LIBRARY, "Metal (%s): kernel %.80s: %.120s", d->name, given->name, reason_of(problem));
+      return system_fail(error, STERNA_BAD_LIBRARY, "Metal (%s): kernel %.80s: %.120s", d->name, given->name, reason_of(problem));
     d->n_kernels = i + 1;
     k->most_threads = given->most_threads;
     memcpy(k->threads, given->threads, sizeof k->threads);
     unsigned long most = ask_number(k->pipeline, "maxTotalThreadsPerThreadgroup");
     if ((unsigned long)k->threads[0] * k->threads[1] * k->threads[2] > most)
-      return fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs more threads of a group than %lu, which %s has", given->name, most,
+      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs more threads of a group than %lu, which %s has", given->name, most,
                   d->name);
   }
   return STERNA_OK;
@@ -184,7 +171,7 @@ static sterna_status settle(device *d, sterna_error *error) {
   (void)tell(d->commands, "commit");
   (void)tell(d->commands, "waitUntilCompleted");
   if (ask_number(d->commands, "status") == COMMANDS_FAILED)
-    status = fail(error, STERNA_KERNEL_FAILED, "Metal (%s): %.120s: if the device was lost, load the model again", d->name,
+    status = system_fail(error, STERNA_KERNEL_FAILED, "Metal (%s): %.120s: if the device was lost, load the model again", d->name,
                   reason_of(tell(d->commands, "error")));
   d->seconds = ask_time(d->commands, "GPUEndTime") - ask_time(d->commands, "GPUStartTime");
   release(d->encoder);
@@ -216,15 +203,15 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
   sterna_status status = open_frameworks(error);
   if (status != STERNA_OK) return status;
   device *d = calloc(1, sizeof *d);
-  if (d == NULL) return fail(error, STERNA_RESOURCES, "out of memory for a device");
+  if (d == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a device");
   void *pool = objc.push_pool();
   d->metal = objc.default_device();
   if (d->metal == NULL) {
-    status = fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it: compile with --target host");
+    status = system_fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it: compile with --target host");
   } else {
     (void)snprintf(d->name, sizeof d->name, "%s", text_of(tell(d->metal, "name")));
     d->queue = tell(d->metal, "newCommandQueue");
-    if (d->queue == NULL) status = fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a command queue", d->name);
+    if (d->queue == NULL) status = system_fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a command queue", d->name);
   }
   if (status == STERNA_OK) status = check_limits(module, d, error);
   if (status == STERNA_OK) status = compile(module, d, error);
@@ -239,12 +226,12 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
 static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_error *error) {
   device *d = handle;
   memory *m = calloc(1, sizeof *m);
-  if (m == NULL) return fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
   m->buffer = SEND(object, (object, object, unsigned long, unsigned long))(
       d->metal, objc.selector("newBufferWithLength:options:"), (unsigned long)bytes, 0);
   if (m->buffer == NULL) {
     free(m);
-    return fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a buffer of %llu bytes", d->name, (unsigned long long)bytes);
+    return system_fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a buffer of %llu bytes", d->name, (unsigned long long)bytes);
   }
   m->contents = SEND(uint8_t *, (object, object))(m->buffer, objc.selector("contents"));
   memset(m->contents, 0, (size_t)bytes);
@@ -327,7 +314,7 @@ sterna_status sterna_metal_describe(char *text, size_t bytes, sterna_error *erro
   if (status != STERNA_OK) return status;
   void *pool = objc.push_pool();
   object metal = objc.default_device();
-  if (metal == NULL) status = fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it");
+  if (metal == NULL) status = system_fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it");
   else (void)snprintf(text, bytes, "%s (Metal)", text_of(tell(metal, "name")));
   release(metal);
   objc.pop_pool(pool);

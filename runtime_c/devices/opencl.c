@@ -11,6 +11,7 @@
 
 #include "nodes.h"
 #include "opencl.h"
+#include "system.h"
 
 #define shared sterna_opencl_shared
 
@@ -48,7 +49,7 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
   d->names = malloc(bytes);
   d->arguments = calloc(arguments, sizeof *d->arguments);
   if (d->kernels == NULL || d->names == NULL || d->arguments == NULL)
-    return sterna_opencl_fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
+    return system_fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
   char *name = d->names;
   uint64_t *set = d->arguments;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
@@ -67,7 +68,7 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     size_t most = 0, group = k->local[0] * k->local[1] * k->local[2];
     code = shared.cl.GetKernelWorkGroupInfo(k->object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     if (code == CL_SUCCESS && group > most)
-      return sterna_opencl_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u", k->name,
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u", k->name,
                                 (unsigned)group, shared.name, (unsigned)most);
   }
   return STERNA_OK;
@@ -102,7 +103,7 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
   device *d = calloc(1, sizeof *d);
   if (d == NULL) {
     sterna_opencl_release();
-    return sterna_opencl_fail(error, STERNA_RESOURCES, "out of memory for a device");
+    return system_fail(error, STERNA_RESOURCES, "out of memory for a device");
   }
   cl_int code = CL_SUCCESS;
   d->queue = shared.cl.CreateCommandQueue(shared.context, shared.device, 0, &code);
@@ -122,10 +123,10 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
   device *d = handle;
   uint64_t most = sterna_opencl_number(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   if (bytes > most)
-    return sterna_opencl_fail(error, STERNA_RESOURCES, "OpenCL: a buffer of %llu bytes is needed; %.60s has at most %llu",
+    return system_fail(error, STERNA_RESOURCES, "OpenCL: a buffer of %llu bytes is needed; %.60s has at most %llu",
                               (unsigned long long)bytes, shared.name, (unsigned long long)most);
   memory *m = calloc(1, sizeof *m);
-  if (m == NULL) return sterna_opencl_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
   cl_int code = CL_SUCCESS;
   m->buffer = shared.cl.CreateBuffer(shared.context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
   if (m->buffer == NULL) {

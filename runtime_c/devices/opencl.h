@@ -26,8 +26,6 @@ extern opencl_driver sterna_opencl_shared;
 sterna_status sterna_opencl_acquire(sterna_error *error);
 void sterna_opencl_release(void);
 
-/* Writes a message and returns the status. */
-sterna_status sterna_opencl_fail(sterna_error *error, sterna_status status, const char *format, ...);
 /* What a call of the driver said; `what` names the call, `about` what it was about. */
 sterna_status sterna_opencl_said(sterna_error *error, cl_int code, const char *what, const char *about);
 /* What the device says of itself, as a number; 0 if nothing. */

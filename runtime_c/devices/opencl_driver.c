@@ -6,7 +6,6 @@
 
 #include "sterna_opencl.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +25,6 @@ opencl_driver sterna_opencl_shared;
 #define shared sterna_opencl_shared
 
 /* ---- Errors ---- */
-
-sterna_status sterna_opencl_fail(sterna_error *error, sterna_status status, const char *format, ...) {
-  if (error == NULL) return status;
-  va_list arguments;
-  va_start(arguments, format);
-  error->status = status;
-  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
-  va_end(arguments);
-  for (char *c = error->message; *c != 0; c++)
-    if ((unsigned char)*c < ' ') *c = ' ';
-  return status;
-}
 
 /* The names of the codes that drivers give in practice. */
 static const char *code_name(cl_int code) {
@@ -61,7 +48,7 @@ sterna_status sterna_opencl_said(sterna_error *error, cl_int code, const char *w
   bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
   /* What drivers say where a device was reset or taken away, among other things. */
   bool lost = code == CL_DEVICE_NOT_AVAILABLE || code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE || code == CL_LOST_BY_NVIDIA;
-  return sterna_opencl_fail(error, memory ? STERNA_RESOURCES : STERNA_KERNEL_FAILED, "OpenCL (%.60s): %s%s%.64s: %s (%d)%s",
+  return system_fail(error, memory ? STERNA_RESOURCES : STERNA_KERNEL_FAILED, "OpenCL (%.60s): %s%s%.64s: %s (%d)%s",
                             shared.name, what, about[0] != 0 ? " of " : "", about, code_name(code), (int)code,
                             lost ? ": if the device was lost, unload all of its models and load them again" : "");
 }
@@ -82,12 +69,12 @@ static sterna_status open_library(sterna_error *error) {
   void *library = NULL;
   for (size_t i = 0; i < sizeof names / sizeof *names && library == NULL; i++) library = system_open(names[i]);
   if (library == NULL)
-    return sterna_opencl_fail(error, STERNA_WRONG_MACHINE,
+    return system_fail(error, STERNA_WRONG_MACHINE,
                               "OpenCL: %s cannot be opened: install the driver of the GPU with its OpenCL, or compile with --target host", names[0]);
 #define OPENCL_LOOK_UP(result, name, parameters)                                               \
   shared.cl.name = (result(CL_CALL *) parameters)system_symbol(library, "cl" #name);           \
   if (shared.cl.name == NULL)                                                                  \
-    return sterna_opencl_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the library has no cl" #name ": version 1.2 is needed");
+    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the library has no cl" #name ": version 1.2 is needed");
   OPENCL_FUNCTIONS(OPENCL_LOOK_UP)
 #undef OPENCL_LOOK_UP
   shared.opened = true;
@@ -131,9 +118,9 @@ static sterna_status find_device(sterna_error *error) {
   }
   shared.name[0] = 0;
   if (wanted != NULL)
-    return sterna_opencl_fail(error, STERNA_WRONG_MACHINE, "OpenCL: none of the devices is called \"%.80s\", as STERNA_OPENCL_DEVICE says",
+    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: none of the devices is called \"%.80s\", as STERNA_OPENCL_DEVICE says",
                               wanted);
-  return sterna_opencl_fail(error, STERNA_WRONG_MACHINE,
+  return system_fail(error, STERNA_WRONG_MACHINE,
                             "OpenCL: there are %u platforms, and no device: install the driver of the GPU, or compile with --target host",
                             (unsigned)n_platforms);
 }
@@ -178,10 +165,10 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
     size_t length = strcspn(need, " ");
     if (length == 7 && memcmp(need, "float64", 7) == 0) {
       if (sterna_opencl_number(CL_DEVICE_DOUBLE_FP_CONFIG) == 0)
-        return sterna_opencl_fail(error, STERNA_WRONG_MACHINE,
+        return system_fail(error, STERNA_WRONG_MACHINE,
                                   "OpenCL: %.60s does not compute in float64, which a kernel needs: compile with --target opencl-mali", shared.name);
     } else {
-      return sterna_opencl_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the bundle needs \"%.*s\", which this runtime does not know",
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the bundle needs \"%.*s\", which this runtime does not know",
                                 (int)length, need);
     }
     need += length;
@@ -197,7 +184,7 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     uint64_t has = sterna_opencl_number(limits[i].what);
     if (has < limits[i].needed)
-      return sterna_opencl_fail(error, STERNA_WRONG_MACHINE,
+      return system_fail(error, STERNA_WRONG_MACHINE,
                                 "OpenCL: kernels need %llu %s; %.60s has %llu: compile for a target with less, such as opencl-mali",
                                 (unsigned long long)limits[i].needed, limits[i].name, shared.name, (unsigned long long)has);
   }
@@ -282,7 +269,7 @@ sterna_status sterna_opencl_compile(const sterna_device_module *module, cl_objec
     const char *first = strstr(log, "error: "); /* of long logs, what matters, without the path of a temporary file */
     if (first != NULL && first[7] == '/' && strchr(first + 7, ' ') != NULL) first = strchr(first + 7, ' ') + 1;
     (void)shared.cl.ReleaseProgram(program);
-    return sterna_opencl_fail(error, STERNA_BAD_LIBRARY, "OpenCL (%.60s): %.40s cannot be compiled: %.120s", shared.name, module->name,
+    return system_fail(error, STERNA_BAD_LIBRARY, "OpenCL (%.60s): %.40s cannot be compiled: %.120s", shared.name, module->name,
                               first != NULL ? first : log[0] != 0 ? log : code_name(code));
   }
   if (kept) into_cache(path, program);

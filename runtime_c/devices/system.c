@@ -4,6 +4,7 @@
 
 #include "system.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,4 +72,16 @@ void system_write(const char *path, const void *data, size_t bytes) {
   int good = fwrite(data, 1, bytes, file) == bytes;
   good = fclose(file) == 0 && good;
   if (!good || replace(temporary, path) != 0) (void)remove(temporary);
+}
+
+sterna_status system_fail(sterna_error *error, sterna_status status, const char *format, ...) {
+  if (error == NULL) return status;
+  va_list arguments;
+  va_start(arguments, format);
+  error->status = status;
+  (void)vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  for (char *c = error->message; *c != 0; c++)
+    if ((unsigned char)*c < ' ') *c = ' ';
+  return status;
 }

@@ -1,8 +1,10 @@
-/* What the libraries of devices ask of the system: other libraries, files of a cache, and a lock. */
+/* What the libraries of devices share: errors, and what they ask of the system: other libraries, files of a cache, a lock. */
 #ifndef STERNA_DEVICES_SYSTEM_H
 #define STERNA_DEVICES_SYSTEM_H
 
 #include <stddef.h>
+
+#include "sterna.h"
 
 /* All zeros: free. It is held for as long as a driver takes to open. */
 typedef struct system_lock {
@@ -16,6 +18,9 @@ void system_release(system_lock *lock);
 void *system_open(const char *name);
 typedef void (*system_function)(void);
 system_function system_symbol(void *library, const char *name);
+
+/* Writes a message, on one line, into `error` where there is one, and gives `status` back. */
+sterna_status system_fail(sterna_error *error, sterna_status status, const char *format, ...);
 
 /* The bytes of a file, for free(), or NULL. */
 unsigned char *system_read(const char *path, size_t *bytes);
