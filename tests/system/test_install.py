@@ -218,6 +218,37 @@ def test_writers_at_the_same_time(tmp_path: Path) -> None:
     assert not faults.hidden(tmp_path)
 
 
+@posix
+def test_a_directory_that_appears_while_it_is_opened_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer makes the place between this one's look for it and its work there: this one locks it, too."""
+    place, exchange, opened, locked = tmp_path / "b", install.exchange, os.open, []
+
+    def open_late(path: Path, *rest: int, **named: int) -> int:
+        try:
+            return opened(path, *rest, **named)
+        except FileNotFoundError:
+            monkeypatch.setattr(os, "open", opened)
+            write_files(OLD, place)
+            raise
+
+    def exchange_locked(one: Path, other: Path) -> None:
+        handle = opened(other, os.O_RDONLY)
+        try:
+            install.fcntl.flock(handle, install.fcntl.LOCK_EX | install.fcntl.LOCK_NB)
+        except BlockingIOError:
+            locked.append(other)
+        finally:
+            os.close(handle)
+        exchange(one, other)
+
+    monkeypatch.setattr(os, "open", open_late)
+    monkeypatch.setattr(install, "exchange", exchange_locked)
+    write_files(NEW, place)
+    assert snapshot(place) == NEW
+    assert locked == [place]
+    assert not faults.hidden(tmp_path)
+
+
 def test_the_mode_of_a_directory_is_kept(tmp_path: Path) -> None:
     write_files(OLD, tmp_path / "b")
     (tmp_path / "b").chmod(0o750)

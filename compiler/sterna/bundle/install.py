@@ -97,13 +97,12 @@ def install(place: Path, files: Files) -> tuple[str, ...]:
         place = place.resolve()
         _make_folders(place.parent, made)
         while True:
-            existed = place.exists()
-            try:
-                with _locked(place):
-                    return _install(place, files)
-            except OSError as problem:
-                if existed or problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise  # else another writer was there first, for the same new place
+            with _locked(place) as existed:
+                try:
+                    return _replace(place, files) if existed else _create(place, files)
+                except OSError as problem:
+                    if existed or problem.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise  # else another writer was there first, for the same new place
     except BaseException as problem:
         for folder in reversed(made):
             with contextlib.suppress(OSError):
@@ -172,16 +171,18 @@ def _exchanger() -> Callable[[bytes, bytes], int] | None:
 # ---- The two ways ----
 
 
-def _install(place: Path, files: Files) -> tuple[str, ...]:
-    for lock in _abandoned(place.parent):
-        if not (lock.path / _OLD).exists():  # that one says what in the directory around it is ours
-            _remove(lock.path)
-        lock.close()
-    if not place.exists():
-        with _WorkFolder(place.parent) as work:
-            _fill(work.path, files)
-            work.path.rename(place)
-        return ()
+def _create(place: Path, files: Files) -> tuple[str, ...]:
+    """Makes the directory, whole; ENOTEMPTY or EEXIST if it has come to be meanwhile."""
+    _remove_abandoned(place.parent)
+    with _WorkFolder(place.parent) as work:
+        _fill(work.path, files)
+        work.path.rename(place)
+    return ()
+
+
+def _replace(place: Path, files: Files) -> tuple[str, ...]:
+    """Puts the files into a directory that is there, and locked where the system can."""
+    _remove_abandoned(place.parent)
     mine, others = _look(place, files)
     if others or _is_working_directory(place) or not _exchanged(place, files, mine):
         _install_in_place(place, files, mine)
@@ -313,14 +314,22 @@ class _WorkFolder:
 
 
 class _Lock:
-    """An advisory lock on a directory, which ends with the process; nothing where the system has none."""
+    """An advisory lock on a directory, which ends with the process; nothing where the system has none.
+
+    `missing` says that there was no such directory when it was opened. It may be there a moment later, unlocked.
+    """
 
     def __init__(self, path: Path, wait: bool = False) -> None:
-        self.path, self.handle, self.held = path, None, False
+        self.path, self.handle, self.held, self.missing = path, None, False, False
         if fcntl is None:
+            self.missing = not path.exists()
             return
-        with contextlib.suppress(OSError):
+        try:
             self.handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            self.missing = True
+        except OSError:  # such as one that may not be read
+            pass
         late = time.monotonic() + _PATIENCE
         while self.handle is not None and not self.held:
             try:
@@ -353,16 +362,23 @@ class _Lock:
 
 
 @contextlib.contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    """Keeps other writers out of a directory; one that does not exist yet needs no lock."""
+def _locked(place: Path) -> Iterator[bool]:
+    """Keeps other writers out of a directory; False where there is none, and so no lock either."""
     while True:
         lock = _Lock(place, wait=True)
-        if lock.here() or not place.exists():
+        if lock.missing or lock.here():
             break
         lock.close()  # another writer has exchanged it
     try:
-        yield
+        yield not lock.missing
     finally:
+        lock.close()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for lock in _abandoned(folder):
+        if not (lock.path / _OLD).exists():  # that one says what in the directory around it is ours
+            _remove(lock.path)
         lock.close()
 
 
