@@ -21,12 +21,13 @@ from sterna.web.files import open_file
 from sterna.web.server import HOST, Limits, make_server
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Limits(request_seconds=0.5, answer_seconds=0.5, connections=4)
+FEW = Limits(connections=4)
+IMPATIENT = Limits(request_seconds=1, answer_seconds=1, connections=4)
 OWN = b"Host: localhost\r\n"
 
 
 @contextmanager
-def running(roots: dict[str, object], limits: Limits = QUICK) -> Iterator[tuple[str, int]]:
+def running(roots: dict[str, object], limits: Limits = FEW) -> Iterator[tuple[str, int]]:
     """The address of a server that has not died by the end, and whose threads have ended soon after."""
     before = threading.active_count()
     with make_server(roots, port=0, limits=limits) as server:  # type: ignore[arg-type]
@@ -169,7 +170,7 @@ def test_pipelined_requests_are_answered_in_their_order(page: Path) -> None:
 
 def test_silent_and_trickling_clients_lose_their_connection(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A byte now and then does not prolong the time that a whole request has."""
-    with running({"": page}) as address:
+    with running({"": page}, IMPATIENT) as address:
         start = time.monotonic()
         assert ask(address, b"") == b""
         assert ask(address, b"GET / HTTP/1.1\r\nHost: loc") == b""
@@ -191,7 +192,7 @@ def test_silent_and_trickling_clients_lose_their_connection(page: Path, capfd: p
 def test_aborted_clients_leave_no_trace(page: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (page / "large.bin").write_bytes(bytes(30 << 20))
     reset = (socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    with running({"": page}) as address:
+    with running({"": page}, IMPATIENT) as address:
         for sent in (b"", b"GET /large.bin HTT", b"GET /large.bin HTTP/1.1\r\n" + OWN + b"\r\n"):
             with socket.create_connection(address) as client:
                 client.setsockopt(*reset)
@@ -201,7 +202,7 @@ def test_aborted_clients_leave_no_trace(page: Path, capfd: pytest.CaptureFixture
         # One that asks and then does not read.
         with socket.create_connection(address) as client:
             client.sendall(b"GET /large.bin HTTP/1.1\r\n" + OWN + b"\r\n")
-            time.sleep(1)
+            time.sleep(1.5)
             assert ask(address, b"GET / HTTP/1.0\r\n" + OWN + b"\r\n")
     assert capfd.readouterr() == ("", "")
 
