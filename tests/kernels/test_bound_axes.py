@@ -213,9 +213,29 @@ def test_schedules_at_random(device: opencl_host.Device, tmp_path_factory: pytes
         )
 
 
-def test_threads_read_interleaved_operands_side_by_side() -> None:
-    """Of a product, hardly an access to shared memory waits for a bank."""
-    s = propose(matmul(128, 128, 64), Context(opencl_host.opencl_target(groups=True)))
+@settings(
+    max_examples=6 * MORE,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(m=st.integers(8, 70), n=st.integers(2, 150), depth=st.integers(1, 20))
+def test_threads_have_rows_and_columns_apart(device: opencl_host.Device, m: int, n: int, depth: int) -> None:
+    """Sums of tiles are folded, so that neighbouring threads have neighbouring columns, also where tiles overhang."""
+    kernel = matmul(m, n, depth)
+    s = propose(kernel, Context(opencl_host.opencl_target(groups=True)))
+    assert s is not None
+    assert any(step.primitive == "fold" for step in s.steps)
+    compare(s, device, orders=1)
+
+
+@pytest.mark.parametrize(("m", "n", "depth"), [(128, 128, 64), (49, 384, 40), (64, 96, 16)])
+def test_threads_of_a_product_read_and_store_side_by_side(m: int, n: int, depth: int) -> None:
+    """No access to shared memory waits for a bank, and all of those to the device's memory are coalesced."""
+    s = propose(matmul(m, n, depth), Context(opencl_host.opencl_target(groups=True)))
     assert s is not None
     found = accesses(finish(lower(s)))
-    assert found.conflicts < 0.15 * found.shared_accesses
+    assert found.shared_accesses > 0
+    assert found.conflicts == 0
+    assert found.coalesced == found.accesses

@@ -63,6 +63,9 @@ WORDS: dict[str, Callable[..., str]] = {
     "interleave": lambda stage, dimension, ways: (
         f"{stage}: every {ways}th position of dimension {dimension} lies side by side, so that threads read neighbours"
     ),
+    "fold": lambda stage, dimension, factor: (
+        f"{stage}: dimension {dimension} is two, the second of {factor} positions, so that threads have neighbours"
+    ),
     "recompute": lambda stage, *consumers: f"{stage} is computed once more for {_names(consumers)}",
     "online": lambda stage, scores, *_: f"{stage} is added up while {scores} is found, block by block, and rescaled",
     "transfer": lambda stage, *asynchronous: (

@@ -10,7 +10,7 @@ from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import RaggedTail, StageSchedule
 from sterna.schedule.online import online, weighted_by_softmax
 from sterna.schedule.products import contains, factors
-from sterna.schedule.rewriting import copied, read_from, redirect
+from sterna.schedule.rewriting import copied, folded, folded_at, read_from, redirect
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
@@ -90,6 +90,26 @@ class CopySteps(AxisSteps):
         if stage in self.outputs:
             self._illegal("an output lies as its reader expects it", "interleave what is placed within another stage")
         s.interleaved[dimension] = ways
+
+    def fold(self, stage: str, dimension: int, factor: int) -> tuple[str, str]:
+        """Gives an intermediate stage two dimensions, of which the second has `factor` positions, in place of one;
+        returns their axes. What a reader needs of it may then lie `factor` apart: a thread has every `factor`-th column
+        of a tile, and its neighbour the columns beside them. Where the factor does not divide the dimension, the last
+        positions are beyond it, which the tiles of the output must be (`split` with `overhang`)."""
+        s: StageSchedule = self._step("fold", stage, dimension, factor)
+        if not 0 <= dimension < len(s.tensor.axes) or factor < 2 or not s.tensor.shape[dimension].is_const:
+            self._illegal(f"dimension {dimension} of {stage} by {factor}", "a dimension of known size, by 2 at least")
+        if stage in self.outputs:
+            self._illegal("an output has the dimensions of the kernel's result", "use cache_write")
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "fold it before them")
+        tensor = folded(s.tensor, s.body, dimension, factor)
+        assert tensor.body is not None
+        self.stages[stage] = StageSchedule(tensor, tensor.body, [a.name for a in tensor.all_axes])
+        for reader in self.stages.values():
+            reader.body = redirect(reader.body, stage, lambda load: tensor[folded_at(load.indices, dimension, factor)])
+        outer, inner = tensor.axes[dimension : dimension + 2]
+        return outer.name, inner.name
 
     def recompute(self, stage: str, *consumers: str) -> str:
         """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new

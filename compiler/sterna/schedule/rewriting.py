@@ -75,6 +75,24 @@ def copied(stage: Tensor, body: Expr, name: str) -> Tensor:
     return Tensor(name, stage.shape, stage.dtype, tuple(renamed.values()), computed)
 
 
+def folded(stage: Tensor, body: Expr, dimension: int, factor: int) -> Tensor:
+    """A stage of which a dimension is two, the second of `factor` positions."""
+    split = stage.axes[dimension]
+    outer, inner = Axis(f"{split.name}.o", ceil_div(split.extent, factor)), Axis(f"{split.name}.i", as_int(factor))
+    own = {a: Axis(a.name, a.extent) for a in stage.axes if a is not split}
+    axes = [own[a] for a in stage.axes if a is not split]
+    axes[dimension:dimension] = [outer, inner]
+    values = {**{a: of(b) for a, b in own.items()}, split: of(outer) * factor + of(inner)}
+    shape = tuple(a.extent for a in axes)
+    return Tensor(stage.name, shape, stage.dtype, tuple(axes), E.substitute_index(body, values))
+
+
+def folded_at(indices: Sequence[Int], dimension: int, factor: int) -> tuple[Int, ...]:
+    """Where an element of a stage is once a dimension of it is folded."""
+    at = indices[dimension]
+    return (*indices[:dimension], at // factor, at % factor, *indices[dimension + 1 :])
+
+
 def with_fused_axes(reduction: Reduce, fuses: Sequence[Fuse]) -> Reduce:
     """A reduction over the axes that fuses make of its own."""
     for fuse in fuses:

@@ -33,6 +33,7 @@ PRIMITIVES = (
     "cache_write",
     "recompute",
     "interleave",
+    "fold",
     "online",
     "transfer",
     "rfactor",

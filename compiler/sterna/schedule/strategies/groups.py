@@ -175,13 +175,19 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     block, columns = s.split(out, names[c.columns], across, overhang=True)
     outer.append(block)
     each = min(OWN, down[-1]), min(OWN, across)
-    threads[-1], row = s.split(out, threads[-1], each[0])
-    x, column = s.split(out, columns, each[1])
+    # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
+    # threads, so that they read, store and bring operands next to one another.
+    apart = down[-1] // each[0], across // each[1]
+    row, threads[-1] = s.split(out, threads[-1], apart[0])
+    column, x = s.split(out, columns, apart[1])
     s.reorder(out, *outer, *threads, x, row, column)
     s.parallel(out, fused(s, out, outer))
     y = fused(s, out, threads)
     s.bind(out, y, "thread.y")
     s.bind(out, x, "thread.x")
+    for axis, step, own in ((c.columns, apart[1], each[1]), (rows[-1], apart[0], each[0])):
+        if own > 1 and step > 1:
+            s.fold(acc, [a.name for a in s.stages[acc].tensor.axes].index(axis.name), step)
     s.compute_at(acc, out, x, REGISTER)
     *others, last = (a.name for a in c.inner)
     part, within = s.split(acc, last, DEPTH)
@@ -193,11 +199,6 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
         s.compute_at(local, acc, part, shared)
-        for dimension, index in enumerate(load.indices):
-            # Threads side by side read what lies side by side, in as many banks.
-            for axis, own in zip((rows[-1], c.columns), each, strict=True):
-                if own > 1 and index == of(axis):
-                    s.interleave(local, dimension, own)
         rest, x = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
         _, y = s.split(local, rest, group[0])
         s.bind(local, x, "thread.x")
