@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import prod
 
 from sterna.ir import dtypes
-from sterna.ir.integer import of
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention, group_rows
