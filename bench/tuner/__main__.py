@@ -3,6 +3,7 @@
     ci/bench-tuner curves                        # six kernels on four devices, every explorer, five seeds
     ci/bench-tuner curves --devices arm64 --seeds 1 --only learned,random
     ci/bench-tuner curves --picture docs/tuning-curves.svg
+    ci/bench-tuner space                         # before: measures all schedules, then the fastest in turns
     ci/bench-tuner networks mtcnn_rnet_f32 model.onnx -t x86-64-v4 --trials 100
     ci/bench-tuner networks detector.onnx --shape image=1,3,320,320 -t arm64 --on counted
     ci/bench-tuner transfer mtcnn_rnet_f32 -t x86-64-v4
@@ -27,6 +28,7 @@ import statistics
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from models import SUFFIXES, TRAINED
@@ -38,12 +40,15 @@ from sterna.options import Options
 from sterna.records import Database, default_place
 from sterna.tuning.prior import to_bytes
 from sterna_runtime.cli.values import dim
-from tuner.curves import panels, table_of
-from tuner.kernels import DEVICES, KERNELS, kernel_of
+from tuner.counted import measurer
+from tuner.curves import compared, panels, table_of
+from tuner.kernels import DEVICES, KERNELS, Device, kernel_of
+from tuner.kernels import options_of as options_of_device
 from tuner.networks import priors, transferred, tuned
 from tuner.picture import svg
 from tuner.prediction import predicted
 from tuner.replay import WAYS, replayed
+from tuner.space import measure_space
 from tuner.table import Table
 
 #: What a tuned network may lose to noise, and the share of its own best that a first batch has to reach.
@@ -52,25 +57,20 @@ LEAST_GAIN, LEAST_SHARE = 0.99, 0.95
 
 def _curves(asked: argparse.Namespace) -> int:
     began = time.monotonic()
-    chosen = [d for d in DEVICES if any(word in d.title for word in asked.devices.split(","))]
-    kernels = [name for name in KERNELS if any(word in name for word in asked.kernels.split(","))]
     ways = [
         way for way in WAYS if any(word in way.title.split(",") for word in asked.only.split(",")) or not asked.only
     ]
     with closing(Table(Path(asked.table))) as table:
         for seed in range(asked.seeds):
             for way in ways:
-                for device in chosen:
-                    for name in kernels:
-                        if time.monotonic() - began > asked.minutes * 60:
-                            break
-                        curve = replayed(table, device, name, way, seed)
-                        said = (
-                            f"{device.title}, {name}, {way.title}, seed {seed}: {curve[0] / curve[-1]:.3f} x the rules"
-                        )
-                        print(f"{time.monotonic() - began:6.0f} s  {table.measured():6} measured  {said}", flush=True)
+                for device, name in _pairs(asked):
+                    if time.monotonic() - began > asked.minutes * 60:
+                        break
+                    curve = replayed(table, device, name, way, seed)
+                    said = f"{device.title}, {name}, {way.title}, seed {seed}: {curve[0] / curve[-1]:.3f} x the rules"
+                    print(f"{time.monotonic() - began:6.0f} s  {table.measured():6} measured  {said}", flush=True)
         found = [*panels(table, asked.seeds)]
-    print("\n".join(table_of(found)))
+    print("\n".join([*table_of(found), "", *compared(found)]))
     if asked.picture:
         Path(asked.picture).write_text(svg(found))
     there = sum(each.reaches for each in found)
@@ -79,6 +79,25 @@ def _curves(asked: argparse.Namespace) -> int:
         ratio = statistics.geometric_mean(each.random_best / each.learned_within for each in found)
         print(f"its best of 170 trials is {ratio:.3f} times as fast as random's best of 512, as a geometric mean")
     return 0 if there == len(found) == len(DEVICES) * len(KERNELS) else 1
+
+
+def _space(asked: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with closing(Table(Path(asked.table))) as table:
+        for device, name in _pairs(asked):
+            until = began + asked.minutes * 60
+            start = partial(measurer, device.on, options_of_device(device).target)
+            found = measure_space(table, device, name, start, asked.most, until)
+            table.forget(device.title, name)
+            passed = time.monotonic() - began
+            print(f"{passed:6.0f} s  {device.title}, {name}: {found.measured} of {found.schedules}", flush=True)
+    return 0
+
+
+def _pairs(asked: argparse.Namespace) -> list[tuple[Device, str]]:
+    """The devices and kernels that are asked for."""
+    devices = [d for d in DEVICES if any(word in d.title for word in asked.devices.split(","))]
+    return [(d, name) for d in devices for name in KERNELS if any(word in name for word in asked.kernels.split(","))]
 
 
 def _file(name: str) -> Path:
@@ -162,14 +181,18 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     curves = commands.add_parser("curves", help="explorers on six kernels and four devices")
-    curves.add_argument("--devices", default="", help="parts of their names")
-    curves.add_argument("--kernels", default="", help="parts of their names")
+    space = commands.add_parser("space", help="all schedules of these kernels on these devices")
+    for own in (curves, space):
+        own.add_argument("--devices", default="", help="parts of their names")
+        own.add_argument("--kernels", default="", help="parts of their names")
+        own.add_argument("--minutes", type=float, default=float("inf"), help="when to begin nothing more")
+        own.add_argument(
+            "--table", default=str(default_place().with_name("bench-tuner.db")), help="of what was measured"
+        )
+    space.add_argument("--most", type=int, default=1 << 30, help="schedules of a kernel, drawn at random")
+    space.set_defaults(run=_space)
     curves.add_argument("--only", default="", help="explorers, by what the picture calls them")
     curves.add_argument("--seeds", type=int, default=5)
-    curves.add_argument("--minutes", type=float, default=float("inf"), help="when to begin no further run")
-    curves.add_argument(
-        "--table", default=str(default_place().with_name("bench-tuner.db")), help="of what was measured"
-    )
     curves.add_argument("--picture", metavar="FILE", help="an SVG of what is in the table")
     curves.set_defaults(run=_curves)
     for name, run, text in (

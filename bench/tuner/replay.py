@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sterna.records import Database
 from sterna.tuning import tuner as tuning
+from sterna.tuning.prior import NOTHING
 from sterna.tuning.tuner import Tuner
 from tuner.counted import measurer
 from tuner.kernels import Device, graph_of, kernel_of, options_of
@@ -59,8 +60,9 @@ def replayed(table: Table, device: Device, name: str, way: Way, seed: int) -> li
         Stored(table, device.title, lambda: measurer(device.on, options.target)) as stored,
     ):
         tuner = Tuner(
-            graph_of(name, options), options, records, device.title, way.explorer, seed, stored, watch, way.model
-        )
+            graph_of(name, options), options, records, device.title, way.explorer, seed, stored, watch, way.model,
+            prior=NOTHING,
+        )  # fmt: skip
         tuner.kernels = [each for each in tuner.kernels if each.task.kernel == own.kernel]
         tuner.search(way.trials)
         if tuner.kernels[0].why:

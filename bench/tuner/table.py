@@ -23,6 +23,8 @@ from sterna.tuning.kernels import Task
 from sterna.tuning.measure import Measurer
 from sterna.tuning.worker import Trial
 
+#: Samples of a schedule that are kept, the fastest.
+SAMPLES = 3
 _SCHEMA = """
 create table if not exists costs (
     device text, target text, kernel text, schedule text, samples text, error text,
@@ -51,7 +53,10 @@ class Table:
         return found
 
     def add(self, key: tuple[str, ...], trial: Trial) -> None:
-        row = (*key, json.dumps(trial.samples), trial.error)
+        """Keeps a trial: of all samples the fastest."""
+        have = self.cost(key)
+        samples = sorted([*trial.samples, *(json.loads(have[0]) if have else ())])[:SAMPLES]
+        row = (*key, json.dumps(samples), "" if samples else trial.error)
         with self._db:
             self._db.execute("insert or replace into costs values (?, ?, ?, ?, ?, ?)", row)
 
@@ -66,15 +71,15 @@ class Table:
             row = (device, kernel, explorer, seed, json.dumps([*curve]))
             self._db.execute("insert or replace into runs values (?, ?, ?, ?, ?)", row)
 
-    def forget(self, explorer: str) -> None:
-        """Removes the curves of an explorer that has changed; what was measured stays."""
+    def forget(self, device: str, kernel: str) -> None:
+        """Removes the curves of a kernel whose costs are others now; what was measured stays."""
         with self._db:
-            self._db.execute("delete from runs where explorer=?", (explorer,))
+            self._db.execute("delete from runs where device=? and kernel=?", (device, kernel))
 
-    def least(self, device: str, kernel: str) -> float:
-        """The least cost of all runs."""
-        rows = self._db.execute("select curve from runs where device=? and kernel=?", (device, kernel)).fetchall()
-        return min(min(json.loads(row[0])) for row in rows)
+    def least(self, kernel: tuple[str, str, str]) -> float:
+        """The least cost of all schedules of (device, target, kernel)."""
+        asked = "select samples from costs where device=? and target=? and kernel=? and error=''"
+        return min(min(json.loads(row[0])) for row in self._db.execute(asked, kernel))
 
     def measured(self) -> int:
         """How many schedules it has."""
@@ -96,17 +101,26 @@ class Stored:
         self.devices, self.unit = (device,), "cost"
 
     def measure(self, task: Task, choice: Choice) -> Trial:
-        whole, steps, features, schedule = self._scheduled(task, choice)
-        key = (self._device, target_id(task.options.target), task.kernel, schedule)
-        if (found := self._table.cost(key)) is None:
-            trial = self._measurer().measure(task, choice)
-            if trial.unanswered:  # Once more: another program may have held it up.
-                trial = self._measurer().measure(task, choice)
-            self._table.add(key, trial)
-            found = self._table.cost(key)
-            assert found is not None
+        if not self.has(task, choice):
+            self.measure_again(task, choice)
+        whole, steps, features, _ = self._scheduled(task, choice)
+        found = self._table.cost(self._key(task, choice))
+        assert found is not None
         samples, error = found
         return Trial(whole, steps, tuple(json.loads(samples)), error, features, self._device)
+
+    def has(self, task: Task, choice: Choice) -> bool:
+        """Whether the table has a choice's schedule."""
+        return self._table.cost(self._key(task, choice)) is not None
+
+    def measure_again(self, task: Task, choice: Choice) -> Trial:
+        """Measures a choice, whatever the table has of it: the fastest samples of all stay there. Gives back what this
+        measurement found alone."""
+        trial = self._measurer().measure(task, choice)
+        if trial.unanswered:  # Once more: another program may have held it up.
+            trial = self._measurer().measure(task, choice)
+        self._table.add(self._key(task, choice), trial)
+        return trial
 
     def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:
         for choice in choices:
@@ -114,6 +128,10 @@ class Stored:
 
     def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
         return "only kernels are in the table"
+
+    def _key(self, task: Task, choice: Choice) -> tuple[str, ...]:
+        """Of the row of a choice's schedule."""
+        return self._device, target_id(task.options.target), task.kernel, self._scheduled(task, choice)[-1]
 
     def _scheduled(self, task: Task, choice: Choice) -> tuple[Choice, str, tuple[float, ...], str]:
         """The whole choice, the steps and features of its schedule, and the name of its row."""

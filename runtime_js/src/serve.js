@@ -1,6 +1,6 @@
 import { Model } from "./model.js";
 import { output, profiled, setDims, setInput, table, timedRun, value } from "./rpc/answers.js";
-import { joined, MOST_MESSAGE, Reader, statusOf, Writer } from "./rpc/protocol.js";
+import { joined, MOST_MESSAGE, MOST_RUNS, Reader, statusOf, Writer } from "./rpc/protocol.js";
 
 /**
  * Runs a bundle for another process, as runtime_c/tools/sterna_remote.c does: requests and replies are those that its head
@@ -29,7 +29,7 @@ function refusal(problem) {
  */
 function answer(model, what, number, given) {
   if (what === RUN) return new Writer().u64(timedRun(model)).made;
-  if (what === PROFILE) return profiled(model);
+  if (what === PROFILE) return joined(Array.from({ length: Math.min(Math.max(number, 1), MOST_RUNS) }, () => profiled(model)));
   if (what === GET_OUTPUT) return output(model, number);
   if (what === GET_VALUE) return value(model, number);
   if (what >= INPUTS && what <= MEMORY) return table(model, what - INPUTS);

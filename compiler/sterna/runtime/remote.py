@@ -274,6 +274,15 @@ class Functions:
     def sterna_run(self, pointer: Any) -> int:
         return self._status(pointer, self._run)
 
+    def profiled(self, pointer: Any, runs: int) -> list[int]:
+        """Nanoseconds of each of so many runs, of all nodes together, on the inputs that the model has there: one
+        question, where each run of its own would be several. Raises Failure."""
+        model = self._models[pointer.value]
+        data = model.ask(PROFILE, runs)
+        times = [nanoseconds for _, nanoseconds in struct.iter_unpack("=IQ", data)]
+        nodes = len(times) // runs
+        return [sum(times[n : n + nodes]) for n in range(0, len(times), nodes)]
+
     def nanoseconds(self, pointer: Any) -> int | None:
         """Of the latest run, where it was; None where nothing is known of it."""
         return self._models[pointer.value].nanoseconds

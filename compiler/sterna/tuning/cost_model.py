@@ -48,7 +48,7 @@ class CostModel:
     def __init__(self, prior: Rows | None = None) -> None:
         self._trees: Any = None
         self._width = 0
-        if prior is not None and is_installed():
+        if prior is not None and prior.groups and is_installed():
             self._width = prior.features.shape[1]
             self._trees = _trained(prior, None)
         self._base = self._trees

@@ -118,9 +118,10 @@ class Grid:
         self._next: list[int] | None = []
 
     def propose(self, space: Space, costs: Mapping[str, float], n: int, score: Score | None) -> list[Choice]:
-        return list(islice(_new(self._walk(space), costs), n))
+        return list(islice(_new(self.walk(space), costs), n))
 
-    def _walk(self, space: Space) -> Iterator[Choice | None]:
+    def walk(self, space: Space) -> Iterator[Choice | None]:
+        """The choices in order, from where the last walk ended; None for each that the space refuses."""
         while self._next is not None:
             at, sizes = iter([*self._next]), list[tuple[int, int]]()
 

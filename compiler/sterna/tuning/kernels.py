@@ -138,6 +138,7 @@ def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Co
         params=contents.getvalue(),
         params_at=params_at,
         states_at=(),
-        source=source(KernelSet("kernel", functions, comments), target, ()),
+        # What has a library is run, not read.
+        source="" if libraries else source(KernelSet("kernel", functions, comments), target, ()),
         libraries=tuple(libraries),
     )

@@ -42,6 +42,10 @@ class Rows:
     groups: tuple[int, ...]
 
 
+#: For a model that begins without knowing anything.
+NOTHING = Rows(np.zeros((0, 0), np.float32), np.zeros(0, np.float32), ())
+
+
 def rows_of(records: Sequence[Record], most: int, least: int = 2) -> Rows | None:
     """The latest trials of each kernel, target and device; None where no kernel has `least`."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)

@@ -123,7 +123,7 @@ class Tuner:
         watch: called after every trial.
         model: whether a cost model ranks what explorers propose, if xgboost is there.
         feeds: what errors are measured on, where `options.math` leaves a choice of algorithms; None: random inputs.
-        prior: what the cost model knows before; None: what is shipped for the target's family.
+        prior: what the cost model knows before, `NOTHING` for none; None: what is shipped for the target's family.
     """
 
     def __init__(
