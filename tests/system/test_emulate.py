@@ -20,6 +20,7 @@ from sterna.errors import SternaError
 from sterna.runtime import remote
 from sterna.targets.description import load_target
 from sterna_runtime import library
+from sterna_runtime.random_inputs import random_inputs
 from support.data_sized import detections, detector
 from support.string_models import labels
 from support.tools import need
@@ -133,6 +134,17 @@ def test_refusals(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     missing = run("run", bundle, "--on", ON, "--random")
     assert "E0004" in missing.output
     assert "qemu-aarch64 is not installed" in missing.output
+
+
+def test_several_runs_are_timed_by_one_question(bundle: Path) -> None:
+    with load_for(bundle, PI) as there:
+        there.run(random_inputs(there.inputs, 0))
+        functions, model = there.of_runtime()
+        assert isinstance(functions, remote.Functions)
+        for runs in (1, 7):
+            times = functions.profiled(model, runs)
+            assert len(times) == runs
+            assert min(times) > 0
 
 
 def test_an_emulator_that_ends(bundle: Path) -> None:

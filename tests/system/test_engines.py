@@ -70,6 +70,20 @@ def test_the_command_runs_it_there(engine: str, bundle: Path, tmp_path: Path) ->
     assert np.abs(np.load(output) - wanted).max() <= 1e-4 * np.abs(wanted).max()
 
 
+def test_several_runs_are_timed_by_one_question(engine: str, bundle: Path) -> None:
+    """As many as were asked for, of all nodes together; the clocks of pages are coarse."""
+    with device(engine):
+        loaded = sterna.load(bundle)
+    with loaded as there:
+        there.run(random_inputs(there.inputs, 0))
+        functions, model = there.of_runtime()
+        assert isinstance(functions, Functions)
+        for runs in (1, 7):
+            times = functions.profiled(model, runs)
+            assert len(times) == runs
+            assert min(times) > 0 or engine != "node"
+
+
 def test_golden_sets_and_models_are_verified_there(engine: str, bundle: Path) -> None:
     for asked in ((bundle, "--golden"), (MODEL, "-t", "browser", "-g", "llvm")):
         done = run("verify", *asked, "--on", engine)

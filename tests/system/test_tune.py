@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -37,12 +38,13 @@ from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host
 from sterna.targets.target import Target
 from sterna.tuned import Best
-from sterna.tuning import measure
+from sterna.tuning import measure, worker
 from sterna.tuning.kernels import tasks_of
 from sterna.tuning.measure import Local
 from sterna.tuning.tuner import Report, Tuner
 from sterna.tuning.words import difference
 from sterna.tuning.worker import Trial
+from sterna_runtime.random_inputs import random_inputs
 from support.tools import ROOT, need
 
 DEPTH, COLUMNS = 48, 64
@@ -164,6 +166,14 @@ def test_a_kernel_that_crashes_or_hangs_costs_one_trial(model: Path, monkeypatch
         folder = Path(measurer._folder.name)
         assert folder.is_dir()
     assert not folder.exists()
+
+
+def test_what_is_far_behind_is_measured_once(model: Path, tmp_path: Path) -> None:
+    """One sample says that it will not win; without anything to compare with there are as many as always."""
+    with sterna.load(sterna.api.compile_to(tmp_path / "layers", model, generator="llvm")) as bundle:
+        bundle.run(random_inputs(bundle.inputs, 0))
+        found = [len(worker.times(bundle, own=False, least=least)) for least in (math.inf, 1e-12)]
+    assert found == [worker.SAMPLES, 1]
 
 
 class Pretended:

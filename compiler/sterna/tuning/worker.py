@@ -193,7 +193,7 @@ def _try(state: _State, built: Built) -> Trial:
             wrong = [c for c in (compare(n, found[n], want) for n, want in state.expected.items()) if not _right(c)]
             if wrong:
                 return built.trial(error=f"wrong: {wrong[0].error:.1e} off")
-            samples = _counts(bundle) if counts(state.on) else _times(bundle, not state.on, state.least)
+            samples = _counts(bundle) if counts(state.on) else times(bundle, not state.on, state.least)
             state.least = min((state.least, *samples))
             return built.trial(samples)
     except SternaError as problem:
@@ -239,7 +239,7 @@ def counts(on: str) -> bool:
     return bool(on) and counts_there(on)
 
 
-def _times(bundle: Bundle, own: bool, least: float) -> tuple[float, ...]:
+def times(bundle: Bundle, own: bool, least: float) -> tuple[float, ...]:
     """Seconds of a run: the fastest of many where it is short, which others on the machine rarely disturb, else, in a
     process of its own machine, by the clock of this thread. What is far behind `least` is measured once."""
     if (found := _by_the_board(bundle, LEAST_SECONDS)) is not None:
