@@ -146,7 +146,13 @@ def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
     graph, views, sequence = sequenced.graph, sequenced.views, sequenced.sequence
     target = context.target
     plan = plan_memory(
-        graph, sequence.calls, views, context.options.debug, sequence.control, target.tensor_memories, target.alignment,
+        graph,
+        sequence.calls,
+        views,
+        context.options.debug,
+        sequence.control,
+        target.tensor_memories,
+        target.alignment,
         lent=target.saves_memory,
     )
     kept = tuple(n for n, call in enumerate(sequence.calls) if not plan.needless(call, views))

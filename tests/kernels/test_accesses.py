@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -19,8 +20,15 @@ from sterna.errors import SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
-from sterna.loops.accesses import BANKS, SECTOR, SUBGROUP, accesses
+from sterna.loops.accesses import BANKS, SUBGROUP, accesses
+from sterna.loops.cached import SECTOR, behind_cache
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
 from sterna.te import expr as E
+from support.opencl_host import opencl_target
+from support.small_kernels import matmul
 from support.thread_programs import TASKS, function, load, over_threads
 from support.trained import digits
 
@@ -124,12 +132,57 @@ def test_the_side_of_a_choice_that_moves_more() -> None:
     assert sum(found.requested.values()) == condition + TASKS * (8 + 4) * SECTOR
 
 
-def test_a_cache_holds_what_is_read_again() -> None:
-    found = accesses(function(32, lambda x, y, base: over_threads(32, lambda t: P.Store(y, base + t, load(x, t * 0)))))
-    (x, y) = sorted(found.least, key=lambda buffer: buffer.name)
-    assert found.requested[x] == TASKS * SECTOR
-    assert found.moved_bytes(1 << 20) == found.least_bytes
-    assert found.moved_bytes(0) == max(found.requested[x], found.least[x]) + found.requested[y]
+#: Tasks of the programs below.
+MANY = 40
+
+
+def reading(threads: int, at: Callable[[Int, Int], Int], elements: int) -> P.Function:
+    """Thread t of a task copies x[at(task, t)] to its own element of y."""
+    x = P.dense_buffer("x", "float32", (as_int(elements),), INPUT)
+    y = P.dense_buffer("y", "float32", (as_int(MANY * threads),), OUTPUT)
+    number = Symbol("task", 0, MANY - 1)
+    task = of(number)
+    copied = over_threads(threads, lambda t: P.Store(y, task * threads + t, load(x, at(task, t))))
+    body = P.For(number, as_int(MANY), "parallel", copied)
+    return P.Function("reading", (x,), (), (y,), as_int(MANY), 0, body)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(threads=st.sampled_from((1, 8, 48)), apart=st.integers(0, 60), stride=st.integers(0, 9))
+def test_sectors_that_groups_touch(threads: int, apart: int, stride: int) -> None:
+    """Exactly those that any thread of any group touches, each once where the cache holds all of them."""
+    elements = MANY * apart + threads * 9 + 1
+    program = reading(threads, lambda task, t: task * apart + t * stride, elements)
+    touched = {4 * (task * apart + t * stride) // SECTOR for task in range(MANY) for t in range(threads)}
+    found = behind_cache(program, 1 << 20, SUBGROUP)
+    assert found is not None
+    assert found.once[program.inputs[0]] == len(touched) * SECTOR
+    assert set(found.again.values()) == {0}
+
+
+@pytest.mark.parametrize("cache_sectors", [4, 7, 13, 14, 64])
+def test_a_cache_forgets_what_was_not_used_for_longest(cache_sectors: int) -> None:
+    """Tasks read seven sectors in turns and write one each: what is read again comes again unless as many fit."""
+    turns = 7
+    program = reading(8, lambda task, t: task % turns * 8 + t, turns * 8)
+    found = behind_cache(program, cache_sectors * SECTOR, SUBGROUP)
+    assert found is not None
+    (x,), (y,) = program.inputs, program.outputs
+    assert found.once == {x: turns * SECTOR, y: MANY * SECTOR}
+    # Between two reads of a sector, six others are read and seven are written.
+    kept = cache_sectors >= 2 * turns
+    assert found.again == {x: 0 if kept else (MANY - turns) * SECTOR, y: 0}
+    counted = accesses(program, cache_bytes=cache_sectors * SECTOR)
+    assert counted.moved_bytes == counted.least_bytes + found.again[x]
+
+
+@pytest.mark.parametrize(("m", "n", "depth"), [(256, 1024, 512), (1024, 256, 512), (2048, 64, 64)])
+def test_groups_run_in_an_order_in_which_the_cache_holds_an_operand(m: int, n: int, depth: int) -> None:
+    """Of a product, what is larger than the cache comes from memory once, and the other operand stays."""
+    s = propose(matmul(m, n, depth), Context(opencl_target(groups=True)))
+    assert s is not None
+    found = accesses(finish(lower(s)))
+    assert found.moved_bytes <= 1.01 * found.least_bytes
 
 
 def command(*arguments: object) -> Result:

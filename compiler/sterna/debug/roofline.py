@@ -18,9 +18,6 @@ from sterna.passes.stages import Finished, call_multiply_adds
 from sterna.pipeline import walk
 from sterna_runtime.advice import Advice, Option
 
-#: Bytes of the cache that all groups of threads share, where the target does not say.
-CACHE_BYTES = 1 << 20
-
 
 @dataclass(frozen=True)
 class KernelAccesses:
@@ -83,11 +80,16 @@ def roofline(model: Model, options: Options) -> Roofline:
     source = source_of(model)
     finished = walk(read_model(source, reading(options)), context_of(options), "loops")
     assert isinstance(finished, Finished)
-    return counted(finished, source.path.name if source.path is not None else "", options.target.name)
+    name = source.path.name if source.path is not None else ""
+    return counted(finished, name, options.target.name, options.target.threads.cache_bytes)
 
 
-def counted(finished: Finished, model: str, target: str, cache_bytes: int = CACHE_BYTES) -> Roofline:
-    """The counts of a model whose loops are there."""
+def counted(finished: Finished, model: str, target: str, cache_bytes: int) -> Roofline:
+    """The counts of a model whose loops are there.
+
+    Args:
+        cache_bytes: of the cache that all groups of threads share.
+    """
     calls = Counter(finished.kernel_of)
     work = {k: P.most(call_multiply_adds(c)) for k, c in zip(finished.kernel_of, finished.sequence.calls, strict=True)}
     sources = comments_of(finished.sequence.calls, finished.kernel_of, len(finished.kernels))
@@ -98,8 +100,7 @@ def counted(finished: Finished, model: str, target: str, cache_bytes: int = CACH
             sources[n],
             calls[n],
             work[n],
-            accesses(finished.kernels[n].function, SUBGROUP),
-            cache_bytes,
+            accesses(finished.kernels[n].function, SUBGROUP, cache_bytes),
         )
         for n in there
     ]
@@ -107,7 +108,7 @@ def counted(finished: Finished, model: str, target: str, cache_bytes: int = CACH
     return Roofline(model, target, cache_bytes, tuple(rows), elsewhere)
 
 
-def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses, cache_bytes: int) -> KernelAccesses:
+def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses) -> KernelAccesses:
     return KernelAccesses(
         name,
         tuple(sources),
@@ -119,7 +120,7 @@ def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Access
         round(found.fragments),
         round(found.least_bytes),
         round(found.requested_bytes),
-        round(found.moved_bytes(cache_bytes)),
+        round(found.moved_bytes),
         round(found.accesses),
         round(found.coalesced),
         round(found.shared_accesses),

@@ -11,26 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import Atom, Int, Symbol
+from sterna.ir.integer import Atom, Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
+from sterna.loops.cached import SECTOR, Cached, behind_cache
+from sterna.loops.thread_positions import ThreadPositions, Where, is_far, is_shared, touches
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
-from sterna.te.operations import operation
-from sterna.te.position import IndexAtom
 
 Array = np.ndarray[Any, Any]
-#: Bytes that memory delivers at least, banks of shared memory and bytes of their words.
-SECTOR, BANKS, WORD = 32, 32, 4
+#: Banks of shared memory, and bytes of their words.
+BANKS, WORD = 32, 4
 #: Threads that access memory together, where the target does not say.
 SUBGROUP = 32
+#: Bytes of the cache that all groups share, where the target does not say.
+CACHE_BYTES = 1 << 20
 #: Samples of the loops and tasks around a statement.
 PLACES = 32
 #: Bytes of shared memory that are accessed in a turn.
@@ -45,7 +47,8 @@ class Accesses:
         groups, threads: how many groups of threads run it, and how many threads are in each.
         shared_bytes: of shared memory, per group.
         requested: bytes of the sectors that all accesses to the device's memory touch, by buffer.
-        least: bytes of the elements that the kernel reads or writes at all, by buffer.
+        least: bytes of the elements that the kernel reads or writes at all, by buffer; moved: what comes from and goes
+            to memory behind a cache that all groups share (`loops.cached`).
         accesses: of subgroups to the device's memory; coalesced: those whose elements are neighbours, or lie in as few
             sectors as hold so many bytes.
         shared_accesses: of subgroups to shared memory; conflicts: further turns that they take because different words
@@ -58,6 +61,7 @@ class Accesses:
     shared_bytes: int
     requested: Mapping[P.Buffer, float]
     least: Mapping[P.Buffer, float]
+    moved: Mapping[P.Buffer, float]
     accesses: float
     coalesced: float
     shared_accesses: float
@@ -72,38 +76,29 @@ class Accesses:
     def least_bytes(self) -> float:
         return sum(self.least.values())
 
-    def moved_bytes(self, cache_bytes: int) -> float:
-        """What comes from and goes to memory behind a cache that all groups share. That holds the buffers that are read
-        again most often, as many as fit, so that each of their elements moves once; all others move whenever they are
-        requested."""
-        moved, room = 0.0, float(cache_bytes)
-        for buffer in sorted(self.least, key=lambda b: -self.requested[b] / max(1.0, self.least[b])):
-            if self.least[buffer] <= room:
-                room -= self.least[buffer]
-                moved += self.least[buffer]
-            else:
-                moved += max(self.requested[buffer], self.least[buffer])
-        return moved + sum(n for buffer, n in self.requested.items() if buffer not in self.least)
+    @property
+    def moved_bytes(self) -> float:
+        return sum(self.moved.values())
 
 
-def accesses(function: P.Function, subgroup: int = SUBGROUP) -> Accesses:
+def accesses(function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = CACHE_BYTES) -> Accesses:
     """Counts a finished loop program; open sizes are taken at their greatest.
 
     Args:
         subgroup: threads that access memory together.
+        cache_bytes: of the cache that all groups share.
     """
     count = _Count(function, subgroup)
     count.visit(function.body, count.start())
     total = count.total
-    least = {b: min(float(_bytes(b)), n) for b, n in total.requested.items() if b.scope in (INPUT, PARAM, OUTPUT)}
+    least, moved = _behind(total.requested, behind_cache(function, cache_bytes, subgroup))
     return Accesses(
         count.groups,
         count.threads,
-        max(
-            (s.buffer.end for s in P.walk(function.body) if isinstance(s, P.Alloc) and _is_shared(s.buffer)), default=0
-        ),
+        max((s.buffer.end for s in P.walk(function.body) if isinstance(s, P.Alloc) and is_shared(s.buffer)), default=0),
         dict(total.requested),
         least,
+        moved,
         total.accesses,
         total.coalesced,
         total.shared_accesses,
@@ -112,17 +107,25 @@ def accesses(function: P.Function, subgroup: int = SUBGROUP) -> Accesses:
     )
 
 
+def _behind(
+    requested: Mapping[P.Buffer, float], cached: Cached | None
+) -> tuple[dict[P.Buffer, float], dict[P.Buffer, float]]:
+    """(least, moved) by buffer: of whole sectors only what there is of the tensor counts. What is not looked at closely
+    moves whenever it is requested."""
+    least, moved = {}, {}
+    for buffer, asked in requested.items():
+        once, behind = min(float(_bytes(buffer)), asked), asked
+        if cached is not None:
+            once = min(once, float(cached.once[buffer]))
+            behind = once + cached.again[buffer]
+        if buffer.scope in (INPUT, PARAM, OUTPUT):
+            least[buffer] = once
+        moved[buffer] = max(once, behind)
+    return least, moved
+
+
 def _bytes(buffer: P.Buffer) -> int:
     return most_elements(buffer.shape) * dtypes.size(buffer.dtype)
-
-
-def _is_shared(buffer: P.Buffer) -> bool:
-    """Whether the threads of a group have it in a memory of their own; scratch lies in the device's."""
-    return buffer.scope.reach == "block" and not buffer.scope.in_scratch
-
-
-def _is_far(buffer: P.Buffer) -> bool:
-    return not buffer.scope.private and not _is_shared(buffer)
 
 
 @dataclass
@@ -141,51 +144,25 @@ class _Total:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-@dataclass(frozen=True)
-class _Where:
-    """What surrounds a statement, by (sample, thread).
-
-    Args:
-        symbols: of loops and named positions; values: of variables, None where data decide.
-        active: which threads run the statement.
-        times: how often each sample stands for.
-    """
-
-    symbols: dict[Atom, Array]
-    values: dict[P.Variable, Array | None]
-    active: Array
-    times: Array
-
-
-class _Count:
+class _Count(ThreadPositions):
     """A walk over a loop program."""
 
     def __init__(self, function: P.Function, subgroup: int):
-        self.function, self.subgroup = function, subgroup
-        self.counts = P.thread_counts(function.body)
-        self.tasks = max(1, P.most(function.n_tasks))
-        self.grouped = any(isinstance(s, P.For) and s.kind in P.THREADS for s in P.walk(function.body))
-        # Where each thread runs a task of its own, neighbours in a subgroup run neighbouring tasks.
-        self.threads = prod(self.counts.values()) if self.grouped else min(subgroup, self.tasks)
-        self.groups = self.tasks if self.grouped else ceil(self.tasks / self.threads)
+        super().__init__(function, subgroup)
         self.random = np.random.default_rng(0)
         self.total = _Total({})
-        linear = np.arange(self.threads)
-        self.number: dict[str, Array] = {}
-        for axis, extent in self.counts.items():
-            self.number[axis], linear = linear % extent, linear // extent
 
-    def start(self) -> _Where:
+    def start(self) -> Where:
         everywhere = np.ones((PLACES, self.threads), bool)
         dims: dict[Atom, Array] = {symbol: np.asarray(symbol.hi) for symbol, _ in self.function.dims}
         once = np.full((PLACES, 1), 1 / PLACES)
-        return _Where(dims, {}, everywhere, once if self._has_tasks() else once * self.groups)
+        return Where(dims, {}, everywhere, once if self._has_tasks() else once * self.groups)
 
     def _has_tasks(self) -> bool:
         return any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(self.function.body))
 
     # -- statements
-    def visit(self, stmt: P.Stmt, where: _Where) -> None:
+    def visit(self, stmt: P.Stmt, where: Where) -> None:
         if isinstance(stmt, P.Seq):
             inner = replace(where, symbols=dict(where.symbols), values=dict(where.values))
             for each in stmt.stmts:
@@ -210,12 +187,12 @@ class _Count:
         elif isinstance(stmt, P.Tiles):
             self.visit(stmt.body, where)
 
-    def _sides(self, stmt: P.If | P.Branch, holds: Array, where: _Where) -> None:
+    def _sides(self, stmt: P.If | P.Branch, holds: Array, where: Where) -> None:
         self.visit(stmt.then, replace(where, active=where.active & holds))
         if stmt.otherwise is not None:
             self.visit(stmt.otherwise, replace(where, active=where.active & ~holds))
 
-    def _costlier(self, stmt: P.Branch, where: _Where) -> None:
+    def _costlier(self, stmt: P.Branch, where: Where) -> None:
         """Counts the side that moves more."""
         outer, sides = self.total, []
         for side in stmt.inside():
@@ -225,7 +202,7 @@ class _Count:
         self.total = outer
         self.total.add(max(sides, key=lambda side: sum(side.requested.values())))
 
-    def _iteration(self, loop: P.For, where: _Where) -> _Where:
+    def _iteration(self, loop: P.For, where: Where) -> Where:
         """An iteration of a loop for each sample: for each thread its own, or any of those that all threads run."""
         start, extent = self.position(loop.start, where), self.position(loop.extent, where)
         symbols = dict(where.symbols)
@@ -245,21 +222,10 @@ class _Count:
         symbols[loop.symbol] = place
         return replace(where, symbols=symbols, active=where.active & (place < extent), times=times)
 
-    def _own(self, stmt: P.Stmt, where: _Where) -> None:
+    def _own(self, stmt: P.Stmt, where: Where) -> None:
         """What a statement itself asks for."""
-        for load in P.own_loads(stmt):
-            assert isinstance(load.tensor, P.Buffer)
-            self._access(load.tensor, load.indices[0], _offsets(load, load.lanes), where)
-        if isinstance(stmt, P.Store):
-            self._access(stmt.buffer, stmt.index, _offsets(stmt, stmt.value.lanes), where)
-        elif isinstance(stmt, P.Copy):
-            run = np.arange(stmt.elements)
-            self._access(stmt.source, stmt.at, run, where)
-            self._access(stmt.destination, stmt.to, run, where)
-        elif isinstance(stmt, P.Instruction):
-            for place in (stmt.result, *stmt.slices):
-                runs = [int(at - place.start) + step * np.arange(n) for at, n, step in place.runs()]
-                self._access(place.buffer, place.start, np.concatenate(runs), where)
+        for buffer, index, offsets in touches(stmt):
+            self._access(buffer, index, offsets, where)
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
                 # All threads of a subgroup have a part of each fragment.
@@ -267,22 +233,22 @@ class _Count:
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
 
-    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: _Where) -> None:
-        if not (_is_shared(buffer) or _is_far(buffer)):
+    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where) -> None:
+        if not (is_shared(buffer) or is_far(buffer)):
             return
         size = dtypes.size(buffer.dtype)
         first = np.broadcast_to(self.position(index, where), where.active.shape)
         # A slot is an offset into params or shared memory, elsewhere the number of a buffer, which is aligned.
-        origin = buffer.slot if buffer.scope is PARAM or _is_shared(buffer) else 0
+        origin = buffer.slot if buffer.scope is PARAM or is_shared(buffer) else 0
         at = ((first[..., None] + offsets) * size + origin).astype(np.int64)
         active = np.broadcast_to(where.active[..., None], at.shape)
         width = self.subgroup
-        if _is_shared(buffer):
+        if is_shared(buffer):
             width = max(1, min(width, _TURN // (size * len(offsets))))
         at, active = (self._by_subgroup(each, 0, width) for each in (at, active))
         any_active = active.any(axis=-1)
         times = where.times * any_active
-        if _is_shared(buffer):
+        if is_shared(buffer):
             words = _distinct(at // WORD, active)
             turns = np.zeros(any_active.shape)
             for bank in range(BANKS):
@@ -307,55 +273,6 @@ class _Count:
         shape = (values.shape[0], short, *values.shape[2:])
         whole = np.concatenate([values, np.full(shape, fill, values.dtype)], axis=1) if short else values
         return whole.reshape(values.shape[0], whole.shape[1] // width, -1)
-
-    # -- positions and values
-    def position(self, index: Int, where: _Where) -> Array:
-        return np.asarray(index.evaluate(lambda atom: self._atom(atom, where)))
-
-    def _atom(self, atom: Atom, where: _Where) -> Any:
-        if isinstance(atom, Symbol):
-            return where.symbols[atom]
-        assert isinstance(atom, IndexAtom)
-        known = self.value(atom.value, where)
-        if known is not None:
-            return known.astype(np.int64)
-        # Whatever data make of it: the same for the same positions, and anywhere within its bounds.
-        lo, hi = atom.lo or 0, atom.hi if atom.hi is not None else atom.lo or 0
-        mixed: Array = np.asarray(0, np.uint64)
-        for part in _parts(atom.value):
-            mixed = (mixed + self.position(part, where).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        return lo + ((mixed >> np.uint64(33)) % np.uint64(hi - lo + 1)).astype(np.int64)
-
-    def value(self, e: E.Expr, where: _Where) -> Array | None:
-        """A scalar that positions decide; None where data do, or of vectors."""
-        if isinstance(e, E.Const) and e.lanes == 1:
-            return np.asarray(e.value, dtypes.to_numpy(e.dtype))
-        if isinstance(e, E.IndexValue) and e.lanes == 1:
-            return self.position(e.index, where).astype(dtypes.to_numpy(e.dtype))
-        if isinstance(e, P.Read):
-            return where.values.get(e.variable)
-        if e.lanes != 1 or isinstance(e, (E.Load, P.Lane, P.Apply, P.Shuffle, P.Blend, P.Assemble, P.Broadcast)):
-            return None
-        operands = [self.value(child, where) for child in e.children()]
-        known = [each for each in operands if each is not None]
-        if len(known) < len(operands):
-            return None
-        with np.errstate(all="ignore"):
-            return np.asarray(operation(e, known)).astype(dtypes.to_numpy(e.dtype))
-
-
-def _parts(value: E.Expr) -> Iterator[Int]:
-    """The positions that a value is read at."""
-    for node in E.walk(value):
-        yield from E.positions(node)
-
-
-def _offsets(access: E.Load | P.Store, lanes: int) -> Array:
-    """The elements of an access, from its first."""
-    if access.rows:
-        row = np.arange(lanes // access.rows)
-        return (np.arange(access.rows)[:, None] * access.pitch + row).reshape(-1)
-    return np.arange(lanes if access.active is None else access.active) * access.stride
 
 
 def _applied(stmt: P.Stmt) -> Iterator[Intrinsic]:

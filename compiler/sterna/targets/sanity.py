@@ -94,6 +94,8 @@ def _devices(target: Target) -> Iterator[Contradiction]:
     if (threads := target.threads) is not None and not 1 <= threads.preferred <= threads.most <= 1024:
         problem = f"preferred is {threads.preferred} and most is {threads.most}"
         yield Contradiction("threads", problem, "1 <= preferred <= most <= 1024")
+    if threads is not None and not 0 <= threads.cache_bytes <= 1 << 34:
+        yield Contradiction("threads", f"cache_bytes is {threads.cache_bytes}", "a number from 0 to 2^34")
     device = target.device
     if device is None:
         return

@@ -23,10 +23,12 @@ class Threads:
 
     Args:
         most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
+        cache_bytes: of the cache that all groups share.
     """
 
     most: int = 256
     preferred: int = 128
+    cache_bytes: int = 1 << 20
 
 
 @dataclass(frozen=True)

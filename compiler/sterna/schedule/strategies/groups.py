@@ -6,6 +6,7 @@ Other families have a schedule for what is not here: one thread then runs each t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from sterna.ir import dtypes
@@ -27,7 +28,7 @@ from sterna.schedule.strategies.analysis import (
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
-from sterna.te.expr import Reduce
+from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 #: Rows and columns of a tile, and of the part of it that one thread has in registers.
@@ -172,7 +173,7 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
         threads.append(within)
     across = min(TILE, at_least(size(c.columns.extent)))
     block, columns = s.split(out, names[c.columns], across, overhang=True)
-    outer.append(block)
+    outer.insert(len(c.batch) if _columns_outermost(c, down, across, context) else len(outer), block)
     each = min(OWN, down[-1]), min(OWN, across)
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
     # threads, so that they read, store and bring operands next to one another.
@@ -203,6 +204,27 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
         s.bind(local, x, "thread.x")
         s.bind(local, y, "thread.y")
     return s
+
+
+def _columns_outermost(c: Contraction, down: Sequence[int], across: int, context: Context) -> bool:
+    """Whether tiles are computed in columns rather than in rows: then what a column of tiles reads of the right operand
+    comes from memory once, and the left operand once more for every column, unless the cache of all groups holds it."""
+    assert context.target.threads is not None
+    room = context.target.threads.cache_bytes
+    left, right = _bytes_read(c.left, c.batch), _bytes_read(c.right, c.batch)
+    rows = [a for a in c.rows if a not in c.batch]
+    high = prod(-(-size(a.extent) // tile) for a, tile in zip(rows, down, strict=True))
+    wide = -(-size(c.columns.extent) // across)
+    by_rows = left + right * (high if right + left // high > room else 1)
+    by_columns = right + left * (wide if left + right // wide > room else 1)
+    return by_columns < by_rows
+
+
+def _bytes_read(load: Load, batch: Sequence[Axis]) -> int:
+    """What a product of a batch reads of an operand."""
+    assert isinstance(load.tensor, Tensor)
+    own = [prod(size(a.extent) for a in i.symbols() if isinstance(a, Axis) and a not in batch) for i in load.indices]
+    return prod(min(size(n), many) for n, many in zip(load.tensor.shape, own, strict=True)) * dtypes.size(load.dtype)
 
 
 def _tile_of(c: Contraction, most: int) -> list[int]:
