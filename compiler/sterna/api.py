@@ -275,18 +275,19 @@ def _host_of(machine: Target, host: TargetName | None, places: Sequence[tuple[st
     Raises:
         SternaError: E0203, the target has no device, or the other has no library.
     """
-    if machine.device is None or machine.device.alone:
+    if machine.device is None:
         if host is not None or places:
-            lacks = "has no device beside the CPU" if machine.device is None else "runs nothing on the CPU"
-            title = f"the target {machine.name} {lacks}"
+            title = f"the target {machine.name} has no device beside the CPU"
             fix = Advice("leave out ", Option("host" if host is not None else "device_for"))
             raise error("E0203", title, fix=fix)
         return None
-    beside = host if isinstance(host, Target) else load_target("host" if host is None else os.fspath(host))
+    own = machine.device.host or "host"
+    beside = host if isinstance(host, Target) else load_target(own if host is None else os.fspath(host))
     check_processor(beside)
-    if not beside.library or beside.static or beside.is_wasm or beside.device is not None:
-        title = f"the target {beside.name} gives no library that runs beside a device"
-        raise error("E0203", title, fix=Option("host", "arm64"))
+    in_pages = load_target(own).is_wasm
+    if not beside.library or beside.static or beside.is_wasm != in_pages or beside.device is not None:
+        title = f"the target {beside.name} gives no library that runs beside the device of {machine.name}"
+        raise error("E0203", title, fix=Option("host", "browser" if in_pages else "arm64"))
     return beside
 
 
@@ -343,7 +344,8 @@ def compile(
             two models of firmware give them different names.
         debug: every tensor between kernels can be read after a run, at the price of memory.
         tuning: kernels are compiled as `tune` has found them to be faster, where it has; False: as the rules say.
-        host: for a target with a device, what kernels that stay on the CPU are compiled for; None: this machine.
+        host: for a target with a device, what kernels that stay on the CPU are compiled for; None: this machine, and of
+            webgpu WebAssembly.
         device_for: for such a target, names of nodes or kernels (* stands for any text) -> "cpu", which is to run them.
         max_constant_bytes: what constants that are computed may take while the model is compiled, 1 GiB unless it is
             said otherwise; a model that asks for more is refused.

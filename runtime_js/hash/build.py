@@ -20,7 +20,7 @@ FLAGS = [
     "-ffreestanding",
     "-fno-sanitize=all",
 ]
-LINK = ["--no-entry", "--strip-all", "--export-memory", "-O2", "--compress-relocations", "-z", "stack-size=16"]
+LINK = ["--no-entry", "--strip-all", "--export-memory=m", "-O2", "--compress-relocations", "-z", "stack-size=16"]
 #: Sections that the linker writes whether code needs them or not: a table of functions, and a pointer to the stack.
 UNUSED = (4, 6)
 

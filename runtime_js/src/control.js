@@ -39,13 +39,13 @@ export function readControl(graph, list) {
 }
 
 /**
- * Runs all nodes once, but for those that controls say otherwise of.
+ * Runs all nodes once from the first on, but for those that controls say otherwise of.
  *
- * @param {Graph} graph
+ * @param {Pick<Graph, "nodes" | "control">} graph
  * @param {(value: number) => Uint8Array} bytes of a value's one element
  * @param {(node: number) => void} runNode
  */
-export function runControlled(graph, bytes, runNode) {
+export function runControlled(graph, bytes, runNode, first = 0) {
   const word = (/** @type {number} */ value) => int64(bytes(value));
   /** @type {(first: number, last: number, controls: Control[]) => void} */
   const range = (first, last, controls) => {
@@ -64,7 +64,7 @@ export function runControlled(graph, bytes, runNode) {
     }
     while (first < last) runNode(first++);
   };
-  range(0, graph.nodes.length, graph.control);
+  range(first, graph.nodes.length, graph.control);
 }
 
 /** @param {Uint8Array} bytes of one element */

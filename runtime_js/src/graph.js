@@ -19,7 +19,8 @@ import { arrayType, isScalar, isSize } from "./tensors.js";
  * @typedef {{model: string, target: any, files: Record<string, FileEntry>, library: string, variants: Variant[],
  *   arenaBytes: number, scratchBytes: number, paramsBytes: number, widened?: [number, number][], symbols: {name: string, lo: number, hi: number, value?: number}[],
  *   open: number, sizes: number[], kernels: string[], values: Value[], inputs: number[], outputs: number[], nodes: Node[],
- *   states: {value: number, initialAt?: number}[], control: import("./control.js").Control[]}} Graph
+ *   states: {value: number, initialAt?: number}[], control: import("./control.js").Control[], own?: number}} Graph `own`: how many
+ *   kernels are the library's; all, if it is undefined.
  *
  * A number is known at a stage: 0 at once, 1 when the caller has set the first `open` symbols, 2 + k when the model has
  * computed symbol k, the last one in its expression.

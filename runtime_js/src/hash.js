@@ -21,7 +21,7 @@ export function hash64(bytes) {
 /** The same of data that come in pieces. */
 export function hasher() {
   module ??= new WebAssembly.Module(fromHex(code));
-  const { memory, u: update, f: finish } = /** @type {any} */ (new WebAssembly.Instance(module).exports);
+  const { m: memory, u: update, f: finish } = /** @type {any} */ (new WebAssembly.Instance(module).exports);
   const buffer = new Uint8Array(memory.buffer, update(0), 32768);
   let total = 0;
   const filled = () => total % buffer.length;

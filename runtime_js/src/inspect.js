@@ -1,7 +1,7 @@
 import { fail, shown } from "./errors.js";
 import { addressOf } from "./memory.js";
 import { internals } from "./internals.js";
-import { arrayType } from "./tensors.js";
+import { arrayType, product } from "./tensors.js";
 
 /**
  * @typedef {import("./model.js").Model} Model
@@ -69,7 +69,7 @@ export function tensor(model, name) {
  */
 function gather(buffer, { dims, strides, origin }) {
   const out = /** @type {any} */ (buffer.slice(0, 0)).constructor;
-  const result = new out(dims.reduce((a, b) => a * b, 1));
+  const result = new out(product(dims));
   const rank = dims.length;
   const inner = rank ? dims[rank - 1] : 1;
   const step = rank ? strides[rank - 1] : 1;

@@ -88,7 +88,8 @@ export function writeRecords(buffer, graph, layout, workers) {
  * @returns {number[]} by node: index into the module's table of functions
  */
 export function readTable(exports, buffer, graph) {
-  const { library, kernels: names, scratchBytes } = graph;
+  const { library, scratchBytes } = graph;
+  const names = graph.kernels.slice(0, graph.own);
   /** @type {(what: string) => never} */
   const wrong = (what) => fail("E0508", `${library}: ${what}`);
   const symbol = `sterna_${graph.model}_library`;
@@ -105,7 +106,7 @@ export function readTable(exports, buffer, graph) {
     if (flags) fail("E0512", `${library}: kernel "${name}" needs a barrier`);
   });
   return graph.nodes.map((node) => {
-    const [index, tasks] = table.subarray(KERNEL_WORDS * node.kernel);
+    const [index = 0, tasks] = table.subarray(KERNEL_WORDS * node.kernel); // 0 has no function
     node.most = tasks;
     return index;
   });

@@ -6,7 +6,7 @@ import { readGraph, resize } from "./graph.js";
 import { internals } from "./internals.js";
 import { open, receive } from "./load.js";
 import { addressOf, layOut, readTable, writeRecords } from "./memory.js";
-import { arrayType, checkArray, isSize } from "./tensors.js";
+import { arrayType, checkArray, isSize, product } from "./tensors.js";
 import { Pool } from "./threads.js";
 
 /**
@@ -53,19 +53,27 @@ export class Model {
    */
   static async load(source, options) {
     options ??= {};
-    let { threads = 1 } = options;
-    if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; it must be 1 to 64`);
     const opened = await attempt("E0501", "not loaded", () => open(source, /** @type {any} */ (options)), options.signal);
-    const graph = await readGraph(opened.graph);
-    const chosen = choose(graph, threads);
-    threads = chosen.threads;
-    const library = (graph.library = chosen.library);
+    return Model[internals](opened, await readGraph(opened.graph), options);
+  }
+
+  /**
+   * The model of a bundle whose graph has been read.
+   *
+   * @param {import("./load.js").Opened} opened
+   * @param {import("./graph.js").Graph} graph
+   * @param {LoadOptions} options
+   * @returns {Promise<Model>}
+   */
+  static async [internals](opened, graph, options) {
+    const [library, shared, threads] = choose(graph, options.threads);
+    graph.library = library;
     const entry = graph.files[library];
     const module = await opened.library(library, entry);
 
     const layout = layOut(graph, entry.static_bytes ?? 0, threads);
     const pages = layout.bytes / PAGE;
-    const memory = await attempt("E0502", `cannot allocate ${layout.bytes} bytes`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: chosen.shared }));
+    const memory = await attempt("E0502", `cannot allocate ${layout.bytes} bytes`, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared }));
     return attempt("E0508", `${library}: cannot be linked`, async () => {
       const wanted = WebAssembly.Module.imports(module).map((i) => `${i.module}.${i.name}`).join();
       if (wanted !== "env.memory") fail("E0508", `${library}: imports ${wanted || "nothing"}; it may import env.memory alone`);
@@ -132,7 +140,7 @@ export class Model {
    *   `{data, dims}`, open dimensions take their sizes from `dims`.
    * @returns {Record<string, TypedArray>} the outputs by name: views, overwritten by the next run
    */
-  run(inputs = {}) {
+  run(inputs) {
     this.#write(inputs);
     this.#runNodes((n) => this.#runNode(n));
     return Object.fromEntries(this.#graph.outputs.map((v) => [this.#graph.values[v].name, this.#view(v)]));
@@ -202,7 +210,7 @@ export class Model {
    * @param {{runs?: number}} [options]
    * @returns {NodeTime[]} in execution order
    */
-  profile(inputs = {}, options) {
+  profile(inputs, options) {
     const { runs = 20 } = options ?? {};
     this.#write(inputs);
     const total = this.#graph.nodes.map(() => 0);
@@ -216,10 +224,14 @@ export class Model {
     return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
   }
 
-  /** What `sterna/inspect` looks at. */
+  /** What `sterna/inspect` looks at; and for `sterna/webgpu` what sets inputs and runs a node. */
   [internals]() {
     this.#check();
-    return { graph: this.#graph, layout: this.#layout, buffer: this.#buffer, hasRun: this.#hasRun };
+    return {
+      graph: this.#graph, layout: this.#layout, buffer: this.#buffer, hasRun: this.#hasRun,
+      set: (/** @type {Record<string, Input>} */ inputs) => this.#write(inputs),
+      run: (/** @type {number} */ n) => this.#runNode(n),
+    };
   }
 
   /** Frees memory and threads. Views that were given out must not be used any more; every later call says so. */
@@ -279,7 +291,7 @@ export class Model {
     this.#resize(sizes.map((old, n) => (n === symbol ? size : old)), 2 + symbol, 2 + symbol);
   }
 
-  /** @param {Record<string, Input>} inputs */
+  /** @param {Record<string, Input> | undefined} inputs */
   #write(inputs) {
     this.#check();
     const given = Object.entries(inputs ?? {}).map(([name, input]) => {
@@ -297,9 +309,9 @@ export class Model {
     this.setDims(sizes);
     for (const { name, index, data, dims } of given) {
       const value = this.#graph.values[index];
-      const own = value.dims;
-      if (dims && (dims.length !== own.length || own.some((n, axis) => n !== dims[axis])))
-        fail("E0604", `input "${name}" needs [${own.join(", ")}]; given: [${dims.map(shown).join(", ")}]`);
+      const wanted = value.dims.join(", ");
+      const found = dims ? dims.map(shown).join(", ") : wanted;
+      if (found !== wanted) fail("E0604", `input "${name}" needs [${wanted}]; given: [${found}]`);
       const array = checkArray(name, value, data);
       if (array.length) this.#view(index).set(/** @type {any} */ (array));
     }
@@ -323,7 +335,7 @@ export class Model {
     this.#check();
     const { dtype, dims } = this.#graph.values[index];
     const type = /** @type {any} */ (arrayType(dtype));
-    return new type(this.#buffer, this.#layout.signature.get(index), dims.reduce((a, b) => a * b, 1));
+    return new type(this.#buffer, this.#layout.signature.get(index), product(dims));
   }
 
   /** @param {number} index */
@@ -351,24 +363,26 @@ export class Model {
 /** @type {any} */ (Model.prototype)[Symbol.dispose ?? "using"] = Model.prototype.dispose;
 
 /**
- * The best library of the bundle that this engine can run, and how many threads it will have.
+ * The best library of the bundle that this engine can run, whether its memory is shared, and how many threads it will have.
  *
  * @param {import("./graph.js").Graph} graph
- * @param {number} threads
+ * @param {number} [threads]
  */
-function choose(graph, threads) {
+function choose(graph, threads = 1) {
+  if (!isSize(threads) || threads < 1 || threads > 64) fail("E0501", `threads is ${shown(threads)}; it must be 1 to 64`);
   const runs = graph.variants.filter(({ cpu_features: f }) => f.every(hasFeature));
   const shared = (/** @type {{cpu_features: string[]}} */ v) => v.cpu_features.includes("threads");
   const fitting = runs.find((v) => shared(v) === threads > 1) ?? runs[0];
   if (!fitting) {
     const missing = /** @type {import("./graph.js").Variant} */ (graph.variants.at(-1)).cpu_features.filter((f) => !hasFeature(f));
-    const why = missing.includes("threads") ? isolation : "";
-    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${why}${variants}`);
+    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${missing.includes("threads") ? isolation : ""}${variants}`);
   }
   const own = shared(fitting);
-  if (!own && threads > 1)
+  if (!own && threads > 1) {
     console.warn(`sterna: one thread instead of ${threads}` + (hasFeature("threads") ? variants : isolation));
-  return { library: fitting.library, shared: own, threads: own ? threads : 1 };
+    threads = 1;
+  }
+  return /** @type {const} */ ([fitting.library, own, threads]);
 }
 
 const variants = "; compile with --all-variants";

@@ -46,6 +46,9 @@ export function arrayType(dtype) {
   return ARRAYS[dtype] ?? (BYTE_TYPES.test(dtype) ? Uint8Array : undefined);
 }
 
+/** How many elements a tensor has. @param {number[]} dims */
+export const product = (dims) => dims.reduce((a, b) => a * b, 1);
+
 /**
  * Refuses an array that is not of the type or length of an input.
  *
@@ -59,7 +62,7 @@ export function checkArray(name, { dtype, dims }, data) {
   if (!(data instanceof wanted) && !(wanted === Uint8Array && data instanceof Uint8ClampedArray))
     fail("E0603", `input "${name}" is ${dtype} and needs ${wanted.name}; given: ${shown(data)}`);
   const { length } = /** @type {TypedArray} */ (data);
-  const elements = dims.reduce((a, b) => a * b, 1);
+  const elements = product(dims);
   if (length !== elements)
     fail("E0604", `input "${name}" is [${dims.join(", ")}] and needs ${elements} elements; given: ${length}`);
   return /** @type {TypedArray} */ (data);

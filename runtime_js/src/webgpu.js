@@ -64,8 +64,13 @@ export class Model {
   async #open() {
     const { fallback, onProgress, signal, threads } = this.#options;
     try {
-      this.#gpu = await Engine.load(this.#source, this.#options);
-      if (this.#disposed) this.#gpu.dispose(); // while it was loaded
+      const loaded = await Engine.load(this.#source, this.#options);
+      if (loaded instanceof Engine) this.#gpu = loaded;
+      else {
+        this.#wasm = loaded;
+        this.#why = "nothing of the model is for the GPU";
+      }
+      if (this.#disposed) loaded.dispose(); // while it was loaded
     } catch (problem) {
       const { code, message } = /** @type {any} */ (problem);
       if (fallback === undefined || !ELSEWHERE.includes(code)) throw problem;
@@ -109,8 +114,9 @@ export class Model {
   get memory() {
     const gpu = this.#gpu;
     if (!gpu) return /** @type {Wasm} */ (this.#wasm).memory;
-    const { arenaBytes: arena, paramsBytes: params, scratchBytes: scratch, library } = gpu.graph;
-    return { total: gpu.memory.size + gpu.params.size + gpu.calls.size + gpu.staged.size, arena, params, scratch, library };
+    const { arenaBytes: arena, paramsBytes: params, device: { module: library, scratch_bytes: scratch } } = gpu.graph;
+    const beside = gpu.beside?.memory.total ?? 0;
+    return { total: gpu.memory.size + gpu.params.size + gpu.calls.size + gpu.staged.size + beside, arena, params, scratch, library };
   }
 
   /** @returns {TensorInfo[]} */
@@ -129,14 +135,15 @@ export class Model {
   }
 
   /**
-   * Where an input lies, to be written by the caller's own commands before `run`; undefined where WebAssembly runs.
+   * Where an input lies, to be written by the caller's own commands before `run`; undefined where WebAssembly reads it.
    *
    * @param {string} name
    * @returns {Region | undefined}
    */
   input(name) {
     this.#model.input(name); // there is one of that name
-    return this.#gpu?.region(/** @type {number} */ (this.#gpu.graph.inputs.find((v) => this.#gpu?.graph.values[v].name === name)));
+    const v = /** @type {number} */ (this.#gpu?.graph.inputs.find((v) => this.#gpu?.graph.values[v].name === name));
+    return this.#gpu?.shared.has(v) ? undefined : this.#gpu?.region(v);
   }
 
   /**

@@ -7,7 +7,7 @@ const ones = (model) => {
   const [{ name, dims }] = model.inputs;
   return { [name]: Float32Array.from({ length: dims.reduce((a, b) => a * b) }, (_, n) => (n * 7919) % 17) };
 };
-const near = (a, b) => Math.max(...[...a].map((x, n) => Math.abs(x - b[n])));
+const near = (a, b) => Math.max(0, ...[...a].map((x, n) => Math.abs(x - b[n])));
 
 /** Golden sets, on the GPU. */
 export async function golden(name) {
@@ -98,7 +98,7 @@ export async function missing(name, fallback) {
     small: await withAdapter(small, () => code(load())),
     noAdapter: await withAdapter(null, () => code(load())),
     taken: [taken.backend, taken.reason, Object.keys(await taken.run(ones(taken)))],
-    other: await code(Model.load(`/bundles/${fallback}/`)),
+    other: await Model.load(`/bundles/${fallback}/`).then(({ backend, reason }) => [backend, reason]),
   };
   taken.dispose();
   const bytes = async (file) => (await fetch(`/bundles/${name}/${file}`)).arrayBuffer();
@@ -174,4 +174,64 @@ async function withGpu(gpu, action) {
   } finally {
     delete navigator.gpu;
   }
+}
+
+/** A bundle some of whose nodes the CPU runs, beside the same model in WebAssembly. @param {string} name @param {string} wasm @param {any[]} runs inputs of each, as lists */
+export async function mixed(name, wasm, ...runs) {
+  const seen = [];
+  const count = (where, method) => {
+    const own = where.prototype[method];
+    where.prototype[method] = function (...given) {
+      seen.push(method);
+      return own.apply(this, given);
+    };
+    return () => (where.prototype[method] = own);
+  };
+  const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const both = await Model.load(`/bundles/${name}/`, { device });
+  const only = await without(() => Model.load(`/bundles/${name}/`, { fallback: `/bundles/${wasm}/` }));
+  const plain = (array) => Array.from(array, Number);
+  const types = { bool: Uint8Array, int8: Int8Array, int64: BigInt64Array, float32: Float32Array };
+  const arrays = (run, model) =>
+    Object.fromEntries(model.inputs.map(({ name, dtype }) => [name, types[dtype].from(run[name].flat(9).map((x) => (dtype === "int64" ? BigInt(x) : Number(x))))]));
+  const apart = [];
+  const calls = [];
+  for (const run of runs) {
+    const inputs = arrays(run, both);
+    const stop = [count(GPUQueue, "writeBuffer"), count(GPUBuffer, "mapAsync")];
+    const found = await both.run(inputs);
+    stop.forEach((each) => each());
+    calls.push(["writeBuffer", "mapAsync"].map((method) => seen.filter((each) => each === method).length));
+    seen.length = 0;
+    let wanted = await only.run(inputs);
+    apart.push(Math.max(...Object.keys(wanted).map((key) => (found[key].length === wanted[key].length ? near(plain(found[key]), plain(wanted[key])) : Infinity))));
+    if (both.backend === "wasm") continue;
+    // What lies on the device, in and out.
+    const buffers = Object.fromEntries(Object.entries(inputs).map(([key, numbers]) => {
+      const buffer = device.createBuffer({ size: Math.ceil(numbers.byteLength / 4) * 4, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST, mappedAtCreation: true });
+      new Uint8Array(buffer.getMappedRange()).set(new Uint8Array(numbers.buffer));
+      buffer.unmap();
+      return [key, buffer];
+    }));
+    const kept = await both.run(buffers, { keep: Object.keys(wanted) });
+    wanted = await only.run(inputs);
+    for (const [key, { buffer, offset, size }] of Object.entries(kept)) {
+      const staged = device.createBuffer({ size: Math.ceil(size / 4) * 4, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+      const encoder = device.createCommandEncoder();
+      encoder.copyBufferToBuffer(buffer, offset, staged, 0, staged.size);
+      device.queue.submit([encoder.finish()]);
+      await staged.mapAsync(GPUMapMode.READ);
+      const there = new wanted[key].constructor(staged.getMappedRange().slice(0, size));
+      apart.push(there.length === wanted[key].length ? near(plain(there), plain(wanted[key])) : Infinity);
+    }
+  }
+  const times = await both.profile(arrays(runs[0], both), { runs: 2 });
+  const result = {
+    apart, calls, backend: both.backend, reason: both.reason, library: both.memory.library, regions: both.inputs.map(({ name }) => both.input(name) !== undefined),
+    timed: times.map(({ name, ms }) => [name, ms >= 0 && Number.isFinite(ms)]),
+  };
+  both.dispose();
+  only.dispose();
+  device.destroy();
+  return { ...result, after: await code(both.run({})) };
 }

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from onnx import parser
@@ -23,8 +24,10 @@ from sterna.cli import program
 from sterna.cli.serve import roots_of
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
+from sterna.targets.description import load_target
 from support.browser_models import SAMPLE, golden_bundle
-from support.control_flow import CHOICE, model
+from support.control_flow import CHOICE, TRIPS, model, numbers
+from support.data_sized import detections, detector
 from support.every_operator import every_operator
 from support.javascript import chromium, served
 from support.open_networks import encoder
@@ -105,8 +108,7 @@ def test_where_webgpu_is_missing_or_too_small(both: Path) -> None:
     backend, why, outputs = found["taken"]
     assert (backend, outputs) == ("wasm", ["scores"])
     assert why == found["small"]
-    assert found["other"].startswith("E0507")
-    assert "--target webgpu" in found["other"]
+    assert found["other"] == ["wasm", "nothing of the model is for the GPU"]
     assert found["damaged"].startswith("E0505: kernels.wgsl")
 
 
@@ -158,11 +160,70 @@ def test_open_sizes(tmp_path: Path) -> None:
     assert {each["name"]: each["size"] for each in found["dims"]} == {"batch": 2, "seq": 7}
 
 
-def test_what_the_cpu_would_have_to_run_is_refused() -> None:
-    with pytest.raises(SternaError, match="runs nothing on the CPU, and control flow decides") as caught:
-        compile_model(parser.parse_model(model(CHOICE)), "webgpu")
-    assert set(caught.value.codes) == {"E0205"}
-    for given in ({"host": "browser"}, {"device_for": {"x": "cpu"}}):
-        with pytest.raises(SternaError, match="the target webgpu runs nothing on the CPU") as caught:
-            options_of("webgpu", **given)
+def beside(place: Path, network: Any, runs: list[dict[str, Any]], **given: Any) -> tuple[dict[str, Any], Any]:
+    """What a page makes of a model with nodes on the CPU beside those on the GPU, and its graph.json."""
+    graph = json.loads((compile_to(place / "both", network, "webgpu", **given) / "graph.json").read_text())
+    compile_to(place / "wasm", network, "browser")
+    lists = [{name: np.asarray(x).tolist() for name, x in run.items()} for run in runs]
+    listed = [{name: x if isinstance(x, list) else [x] for name, x in run.items()} for run in lists]
+    (found,) = tried(place, ["mixed", "both", "wasm", *listed])
+    return found, graph
+
+
+def test_nodes_on_the_cpu_beside_it(tmp_path: Path) -> None:
+    """The third layer of the digits and the last run in WebAssembly of the same bundle."""
+    case = digits().cases[0].inputs
+    names = [kernel.function.name for kernel in compile_model(digits().file, "webgpu").kernels]
+    given = {f"*{name.split('_', 1)[1]}": "cpu" for name in (names[2], names[-1])}
+    found, graph = beside(tmp_path, digits().file, [case], device_for=given)
+    here = [node for node in graph["nodes"] if "op" not in node and "device" not in node]
+    there = [node for node in graph["nodes"] if node.get("device") == 1]
+    copies = [node for node in graph["nodes"] if node.get("op") == "copy"]
+    assert here
+    assert there
+    assert found["backend"] == "webgpu"
+    assert found["library"] == "kernels.wgsl"
+    assert max(found["apart"]) < 1e-5, found
+    # One wait for each stretch of nodes on the CPU that reads what the GPU made; a write for each copy, and the input.
+    assert found["calls"] == [[sum(copy["to"] for copy in copies), sum(copy["from"] for copy in copies)]]
+    assert all(good for _, good in found["timed"])
+    assert "E0520" in found["after"]
+
+
+@pytest.mark.parametrize("text", [CHOICE, TRIPS])
+def test_control_flow_beside_it(text: str, tmp_path: Path) -> None:
+    x, y = numbers(3, 4), numbers(4, 4)
+    if text is CHOICE:
+        runs = [{"hot": hot, "x": x, "y": y} for hot in (True, False, True)]
+    else:
+        runs = [{"trips": trips, "first": y, "x": numbers(4, 4) * 0.1} for trips in (3, 0, 5)]
+    found, graph = beside(tmp_path, parser.parse_model(model(text)), runs)
+    assert max(found["apart"]) < 1e-5, found
+    assert found["backend"] == ("webgpu" if "devices" in graph else "wasm")
+    assert found["reason"] == ("" if "devices" in graph else "nothing of the model is for the GPU")
+
+
+def test_sizes_that_the_cpu_computes(tmp_path: Path) -> None:
+    found, graph = beside(tmp_path, detector(12, 3, None), detections(12, 3))
+    assert any(node.get("device") == 1 for node in graph["nodes"])
+    assert max(found["apart"]) < 1e-5, found
+
+
+def test_states_beside_it(tmp_path: Path) -> None:
+    """A network with states, the first third of which the CPU runs, as a sequence."""
+    trained = sample("micro_wakeword_okay_nabu_int8")
+    calls = compile_model(trained.file, "webgpu").calls
+    given = {call.name: "cpu" for call in calls[: len(calls) // 3]}
+    found, graph = beside(tmp_path, trained.file, [case.inputs for case in trained.cases[:2]], device_for=given)
+    assert {state.get("device", 0) for state in graph["states"]} == {0, 1}
+    assert max(found["apart"]) == 0, found
+
+
+def test_what_runs_beside_it() -> None:
+    assert options_of("webgpu").host == load_target("browser")
+    assert options_of("webgpu", host="browser-relaxed").host == load_target("browser-relaxed")
+    for target, host, instead in (("webgpu", "arm64", "browser"), ("opencl", "browser", "arm64")):
+        with pytest.raises(SternaError, match="gives no library that runs beside the device") as caught:
+            options_of(target, host=host)
         assert caught.value.codes == ("E0203",)
+        assert instead in str(caught.value.diagnostics[0].fix)

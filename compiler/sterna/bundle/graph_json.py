@@ -92,7 +92,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
     if ranges := widened_ranges(compiled):
         described["params.bin"]["static_bytes"] = len(compiled.params)
     scratch = max((k.function.scratch_bytes for k in compiled.kernels if k.place == CPU), default=0)
-    machine = compiled.libraries[0].target if devices and compiled.libraries else target
+    machine = compiled.libraries[0].target if target.device is not None and compiled.libraries else target
     return {
         "abi": ABI,
         "producer": f"sterna {__version__}",

@@ -8,7 +8,7 @@ works; nor are copies of the model's inputs and outputs, because a user who name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -45,46 +45,19 @@ def place(outline: Outline, context: PassContext) -> Outline:
     """The calls with their places, and the copies.
 
     Raises:
-        SternaError: E0203, `device_for` names what the model does not have or a place that there is not; E0205, the
-            target runs nothing on the CPU, and the device cannot run all.
+        SternaError: E0203, `device_for` names what the model does not have or a place that there is not.
     """
     device = context.target.device
     assert device is not None
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
     fixed = _fixed(outline, device, context)
-    if device.alone:
-        _refuse(outline, context, fixed)
-        return _placed(outline, coherence, [device.kind] * len(sequence.calls))
     costs = [(_on_cpu(call, context.host), _on_device(call, device)) for call in sequence.calls]
     places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
     ends = frozenset((*outline.graph.arguments, *outline.graph.results))
     places = _improved(places, fixed, costs, coherence, device, ends)
-    return _placed(outline, coherence, places)
-
-
-def _placed(outline: Outline, coherence: Coherence, places: Sequence[str]) -> Outline:
-    sequence = outline.sequence
     calls = tuple(replace(call, place=where) for call, where in zip(sequence.calls, places, strict=True))
     return replace(outline, sequence=replace(sequence, calls=calls, placement=coherence.placement(places)))
-
-
-def _refuse(outline: Outline, context: PassContext, fixed: Mapping[int, str]) -> None:
-    """Refuses a model some of whose kernels the CPU would have to run, of which the target has none.
-
-    Raises:
-        SternaError: E0205, all of them.
-    """
-    calls, control = outline.sequence.calls, set(controlled(outline.sequence))
-    problems = []
-    for n in sorted(fixed):
-        why = (
-            "control flow decides whether it runs" if n in control else "it computes a size, or has a type of the CPU's"
-        )
-        title = f"kernel {calls[n].name}: the target {context.target.name} runs nothing on the CPU, and {why}"
-        problems.append(Diagnostic("E0205", title, tuple(calls[n].sources), Advice(Option("target", "browser"))))
-    if problems:
-        raise SternaError(problems)
 
 
 def _fixed(outline: Outline, device: Device, context: PassContext) -> dict[int, str]:

@@ -41,7 +41,7 @@ class Device:
         needs: what it must have, in words of its kind; what drives it checks them when a bundle is loaded.
         lacks: element types that it does not compute with; kernels that have them stay on the CPU.
         emulates: what its language makes up for, so that kernels do not need it of a device: "float64".
-        alone: nothing runs on the CPU beside it; what the device cannot run is refused.
+        host: the target of kernels that stay on the CPU; "": this machine, or what a caller names.
         buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
@@ -52,7 +52,7 @@ class Device:
     needs: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     emulates: tuple[str, ...] = ()
-    alone: bool = False
+    host: str = ""
     buffers: int = 48
     multiply_adds_per_ns: float = 500.0
     bytes_per_ns: float = 100.0

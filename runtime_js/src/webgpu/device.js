@@ -5,7 +5,7 @@ const INSTEAD = ": compile with --target browser, or load with a fallback";
 /**
  * A GPU device for a graph: the caller's, or a new one with as much as the graph needs.
  *
- * @param {import("./engine.js").GpuGraph} graph
+ * @param {import("./plan.js").GpuGraph} graph
  * @param {Record<string, number>} needed limits, by name
  * @param {any} given a GPUDevice
  */
