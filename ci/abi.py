@@ -72,6 +72,7 @@ C = {
     "runtime_c/include/sterna.h": (
         number("STERNA_OLDEST_FORMAT", abi.OLDEST_FORMAT),
         number("STERNA_FORMAT", abi.FORMAT),
+        number("STERNA_FORMAT_WITH_DEVICES", abi.FORMAT_WITH_DEVICES),
         number("STERNA_ALIGNMENT", abi.ALIGNMENT),
         number("STERNA_MAX_RANK", abi.MAX_RANK, unsigned=False),
         statuses(),

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import json
 import os
+import re
 from ctypes import POINTER, c_char, c_int32, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,14 @@ from sterna_runtime.recipe import devices_of
 
 def needed(directory: str) -> tuple[str, ...]:
     """The kinds of devices that a bundle's nodes run on; none where it has no graph.json that says so."""
-    opening = b'{"sterna":%d,' % FORMAT_WITH_DEVICES
     try:
         with open(os.path.join(directory, "graph.json"), "rb") as file:  # noqa: PTH118, PTH123 (every bundle: no Path)
-            start = file.read(len(opening))
-            if start != opening:
+            start = file.read(32)
+            opening = re.match(rb'{"sterna":(\d+),', start)
+            if opening is None or int(opening[1]) < FORMAT_WITH_DEVICES:
                 return ()
             graph = json.loads(start + file.read())
-        return tuple(dict.fromkeys(str(device["kind"]) for device in graph["devices"]))
+        return tuple(dict.fromkeys(str(device["kind"]) for device in graph.get("devices", ())))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ()  # the C runtime says what is wrong
 

@@ -27,6 +27,8 @@
  * version 4 widened weights, version 5 devices. */
 #define STERNA_OLDEST_FORMAT 1u
 #define STERNA_FORMAT 5u
+/* The first that may have devices. A bundle has the oldest that says all of it. */
+#define STERNA_FORMAT_WITH_DEVICES 5u
 /* Bytes: of parameters, and of the memory of inputs and outputs that the runtime gives. */
 #define STERNA_ALIGNMENT 64u
 

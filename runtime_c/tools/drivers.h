@@ -60,12 +60,12 @@ static const sterna_device_api *driver_open(const char *kind) {
 /* Gives `options` what drives the devices of the bundle; `graph` is its graph.json, opened, or NULL. `found` lives as long as
  * the options. */
 static void drivers_find(FILE *graph, drivers *found, sterna_options *options) {
-  int format = 0;
+  unsigned format = 0;
   memset(found, 0, sizeof *found);
   if (graph == NULL) return;
-  if (fscanf(graph, "{\"sterna\":%d", &format) != 1) format = 0;
+  if (fscanf(graph, "{\"sterna\":%u", &format) != 1) format = 0;
   (void)fclose(graph);
-  found->wanted = format >= 5; /* the first format with devices; bundles without any have an older one */
+  found->wanted = format >= STERNA_FORMAT_WITH_DEVICES;
   for (size_t i = 0; found->wanted && i < DRIVER_KINDS; i++) {
     const sterna_device_api *table = driver_open(driver_kinds[i]);
     if (table != NULL) found->tables[found->n++] = table;

@@ -8,7 +8,6 @@ STERNA_CUDA=all runs every part of the operators.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -23,20 +22,18 @@ from onnx import TensorProto, helper, parser
 
 import sterna
 from sterna.api import compile_model, compile_to
-from sterna.bundle.writer import write_bundle
 from sterna.cli import program
-from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
-from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
+from support import device_bundles
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.cuda_driver import Driver, build
-from support.every_operator import agree, every_operator
+from support.device_bundles import edited, refused
 from support.open_networks import rows
 from support.tools import ROOT
 from support.trained import agree as agrees
-from support.trained import digits, sample
+from support.trained import digits
 
 pytestmark = pytest.mark.family("cuda")
 PARTS = 16
@@ -61,26 +58,16 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_models(name: str) -> None:
-    trained = sample(name)
-    with sterna.compile(trained.file, "cuda", shapes=trained.shapes()) as loaded:
-        for number, case in enumerate(trained.cases[:2]):
-            agrees(trained, number, list(loaded.run(case.inputs).values()))
+    device_bundles.a_trained_model(name, "cuda")
 
 
 @pytest.mark.parametrize("part", SAMPLED)
 def test_every_operator(part: int, tmp_path: Path) -> None:
-    graph, inputs, expected = every_operator(part=part, parts=PARTS)
-    options = Options(load_target("cuda"), host=load_target("host"), generator="llvm")
-    with load(write_bundle(compile_graph(graph, "small", options), tmp_path / "bundle")) as loaded:
-        agree(loaded.run(inputs), expected)
+    device_bundles.a_part_of_the_operators(part, PARTS, "cuda", tmp_path / "bundle")
 
 
 def test_open_sizes() -> None:
-    dims = {"batch": (1, 4), "length": (2, 40)}
-    with sterna.compile(rows(), "cuda", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
-        for batch, length in ((4, 40), (1, 2), (3, 17), (4, 40)):
-            given = {"x": numbers(batch, length)}
-            check(there.run(given), here.run(given), 1e-4)
+    device_bundles.open_sizes("cuda")
 
 
 @pytest.mark.parametrize(("text", "name"), [(CHOICE, "hot"), (TRIPS, "trips")])
@@ -148,13 +135,7 @@ def test_a_driver_that_makes_no_graph(bundle: Path, cuda: Driver) -> None:
 
 
 def test_states_are_kept_and_reset() -> None:
-    trained = sample("silero_vad_16k_f32")
-    with sterna.compile(trained.file, "cuda", shapes=trained.shapes()) as loaded:
-        once = [out.copy() for out in loaded.run(trained.cases[0].inputs).values()]
-        loaded.run(trained.cases[1].inputs)
-        loaded.reset_state()
-        again = list(loaded.run(trained.cases[0].inputs).values())
-    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+    device_bundles.states_are_kept_and_reset("cuda")
 
 
 def test_large_tensors_are_not_staged(cuda: Driver) -> None:
@@ -172,24 +153,11 @@ def test_large_tensors_are_not_staged(cuda: Driver) -> None:
 
 
 def test_times_of_nodes(bundle: Path) -> None:
-    with load(bundle) as loaded:
-        loaded.run(digits().cases[0].inputs)
-        times = loaded.profile(2)
-        assert all(t.nanoseconds > 0 for t in times)
-        agrees(digits(), 1, list(loaded.run(digits().cases[1].inputs).values()))
+    device_bundles.nodes_are_timed(bundle)
 
 
 def test_several_models_at_once(bundle: Path) -> None:
-    case = digits().cases[1]
-    loaded = [load(bundle) for _ in range(3)]
-    try:
-        for each in (*loaded, loaded[0]):
-            agrees(digits(), 1, list(each.run(case.inputs).values()))
-        loaded.pop(1).close()
-        agrees(digits(), 1, list(loaded[-1].run(case.inputs).values()))
-    finally:
-        for each in loaded:
-            each.close()
+    device_bundles.several_models_at_once(bundle)
 
 
 def test_places_on_both(tmp_path: Path) -> None:
@@ -200,10 +168,6 @@ def test_places_on_both(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- what goes wrong
-def refused(path: Path) -> SternaError:
-    with pytest.raises(SternaError) as caught:
-        load(path)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -257,17 +221,6 @@ def test_text_that_the_driver_refuses(tmp_path: Path) -> None:
     assert problem.codes == ("E0508",)
     assert "kernels.ptx" in str(problem)
     assert "fam" in str(problem)
-
-
-def edited(bundle: Path, change: Any) -> Path:
-    """The bundle with another graph.json, whose hash is right."""
-    first, _, rest = (bundle / "graph.json").read_text().partition("\n")
-    graph = json.loads(first + rest)
-    change(graph)
-    graph.pop("sterna"), graph.pop("hash")
-    text = json.dumps(graph, separators=(",", ":"))[1:]
-    (bundle / "graph.json").write_text(f'{{"sterna":5,"hash":"{hash64(text.encode())}",\n{text}')
-    return bundle
 
 
 @pytest.mark.parametrize(
@@ -343,21 +296,7 @@ def test_a_lost_device_is_survived(bundle: Path, cuda: Driver) -> None:
 
 
 def test_a_requirement_that_fails_is_reported() -> None:
-    fed = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]),
-        helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
-    ]
-    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
-    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
-    graph = helper.make_graph(nodes, "net", fed, made)
-    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    x = np.arange(4, dtype=np.float32)
-    with sterna.compile(source, "cuda") as loaded:
-        for _ in range(3):
-            y = loaded.run({"x": x, "shape": np.array([2, 2])})["y"]
-            np.testing.assert_allclose(y, np.tanh(x).reshape(2, 2), 1e-5)
-            with pytest.raises(SternaError, match="E0511"):
-                loaded.run({"x": x, "shape": np.array([4, 1])})
+    device_bundles.a_requirement_that_fails_is_reported("cuda", 3)
 
 
 # ---------------------------------------------------------------- what is written

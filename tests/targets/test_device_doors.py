@@ -21,7 +21,8 @@ from sterna.errors import SternaError
 from sterna.package.c import c_package
 from sterna.package.deb import deb_packages
 from sterna.rpc.program import server_here
-from sterna_runtime import devices, library
+from sterna_runtime import library
+from support import device_bundles
 from support.rpc_server import server_program, started
 from support.tools import ROOT, need, run
 from support.trained import agree, digits
@@ -37,12 +38,7 @@ IMAGE = CASE.inputs["image"]
 @pytest.fixture(scope="module", autouse=True)
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """There is a device, which keeps what it compiles in a folder of ours; programs find the library that drives it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.mktemp("pocl")))
-        try:
-            devices.describe("opencl")
-        except SternaError as problem:
-            pytest.skip(f"needs pocl-opencl-icd: runs OpenCL C: {problem.diagnostics[0].title}")
+    with device_bundles.opencl(tmp_path_factory.mktemp("pocl")) as patch:
         patch.setenv("LD_LIBRARY_PATH", str(library.find("opencl").parent))
         yield
 

@@ -15,24 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, helper, parser
+from onnx import parser
 
 import sterna
 from sterna.api import compile_to
-from sterna.bundle.writer import write_bundle
 from sterna.cli import program
-from sterna.driver import Options, compile_graph
-from sterna.errors import SternaError
-from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
+from support import device_bundles
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.darknet_networks import drawn, network
 from support.data_sized import detections, detector
-from support.every_operator import agree, every_operator
-from support.open_networks import rows
+from support.device_bundles import edited, refused
 from support.trained import agree as agrees
-from support.trained import digits, sample
+from support.trained import digits
 
 pytestmark = pytest.mark.family("opencl")
 PARTS = 8
@@ -50,24 +46,8 @@ NETWORKS = (
 @pytest.fixture(scope="module", autouse=True)
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """There is a device, which keeps what it compiles in a folder of ours."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POCL_CACHE_DIR", str(tmp_path_factory.mktemp("pocl")))
-        try:
-            devices.describe("opencl")
-        except SternaError as problem:
-            pytest.skip(f"needs pocl-opencl-icd: runs OpenCL C: {problem.diagnostics[0].title}")
+    with device_bundles.opencl(tmp_path_factory.mktemp("pocl")):
         yield
-
-
-def edited(bundle: Path, change: Any) -> Path:
-    """The bundle with another graph.json, whose hash is right."""
-    first, _, rest = (bundle / "graph.json").read_text().partition("\n")
-    graph = json.loads(first + rest)
-    change(graph)
-    graph.pop("sterna"), graph.pop("hash")
-    text = json.dumps(graph, separators=(",", ":"))[1:]
-    (bundle / "graph.json").write_text(f'{{"sterna":5,"hash":"{hash64(text.encode())}",\n{text}')
-    return bundle
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +57,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_models(name: str) -> None:
-    trained = sample(name)
-    with sterna.compile(trained.file, "opencl", shapes=trained.shapes()) as loaded:
-        for number, case in enumerate(trained.cases[:2]):
-            agrees(trained, number, list(loaded.run(case.inputs).values()))
+    device_bundles.a_trained_model(name, "opencl")
 
 
 @pytest.mark.parametrize("part", SAMPLED)
 def test_every_operator(part: int, tmp_path: Path) -> None:
-    graph, inputs, expected = every_operator(part=part, parts=PARTS)
-    options = Options(load_target("opencl"), host=load_target("host"))
-    with load(write_bundle(compile_graph(graph, "small", options), tmp_path / "bundle")) as loaded:
-        agree(loaded.run(inputs), expected)
+    device_bundles.a_part_of_the_operators(part, PARTS, "opencl", tmp_path / "bundle")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,21 +106,11 @@ def test_sizes_that_the_model_computes() -> None:
 
 
 def test_open_sizes() -> None:
-    dims = {"batch": (1, 4), "length": (2, 40)}
-    with sterna.compile(rows(), "opencl", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
-        for batch, length in ((4, 40), (1, 2), (3, 17), (4, 40)):
-            given = {"x": numbers(batch, length)}
-            check(there.run(given), here.run(given), 1e-4)
+    device_bundles.open_sizes("opencl")
 
 
 def test_states_are_kept_on_the_device_and_reset() -> None:
-    trained = sample("silero_vad_16k_f32")
-    with sterna.compile(trained.file, "opencl", shapes=trained.shapes()) as loaded:
-        once = [out.copy() for out in loaded.run(trained.cases[0].inputs).values()]
-        loaded.run(trained.cases[1].inputs)
-        loaded.reset_state()
-        again = list(loaded.run(trained.cases[0].inputs).values())
-    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+    device_bundles.states_are_kept_and_reset("opencl")
 
 
 def test_a_state_on_the_device_can_be_read(tmp_path: Path) -> None:
@@ -180,24 +144,11 @@ def test_tensors_between_kernels() -> None:
 
 
 def test_times_of_nodes(bundle: Path) -> None:
-    with load(bundle) as loaded:
-        loaded.run(digits().cases[0].inputs)
-        times = loaded.profile(2)
-    assert times[0].kernel == "copy"
-    assert all(t.nanoseconds > 0 for t in times)
+    device_bundles.nodes_are_timed(bundle)
 
 
 def test_several_models_at_once(bundle: Path) -> None:
-    case = digits().cases[1]
-    loaded = [load(bundle) for _ in range(3)]
-    try:
-        for each in (*loaded, loaded[0]):
-            agrees(digits(), 1, list(each.run(case.inputs).values()))
-        loaded.pop(1).close()
-        agrees(digits(), 1, list(loaded[-1].run(case.inputs).values()))
-    finally:
-        for each in loaded:
-            each.close()
+    device_bundles.several_models_at_once(bundle)
 
 
 def test_what_the_driver_made_is_kept(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,10 +168,6 @@ def test_what_the_driver_made_is_kept(bundle: Path, tmp_path: Path, monkeypatch:
 
 
 # ---------------------------------------------------------------- what goes wrong
-def refused(path: Path) -> SternaError:
-    with pytest.raises(SternaError) as caught:
-        load(path)
-    return caught.value
 
 
 def test_no_such_device(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,24 +232,7 @@ def test_source_that_the_driver_refuses(tmp_path: Path) -> None:
 
 
 def test_a_requirement_that_fails_is_reported() -> None:
-    """A kernel sets the status that the runtime reads; the next run is as if nothing had been."""
-    fed = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]),
-        helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
-    ]
-    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
-    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Reshape", ["t", "shape"], ["y"])]
-    graph = helper.make_graph(nodes, "net", fed, made)
-    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    x = np.arange(4, dtype=np.float32)
-    with sterna.compile(source, "opencl") as loaded:
-        for _ in range(2):
-            np.testing.assert_allclose(
-                loaded.run({"x": x, "shape": np.array([2, 2])})["y"], np.tanh(x).reshape(2, 2), 1e-5
-            )
-            with pytest.raises(SternaError) as caught:
-                loaded.run({"x": x, "shape": np.array([4, 1])})
-            assert caught.value.codes == ("E0511",)
+    device_bundles.a_requirement_that_fails_is_reported("opencl", 2)
 
 
 def test_the_runtime_alone_refuses_by_name(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
