@@ -91,7 +91,7 @@ def test_a_target_without_a_device_has_no_places() -> None:
         with pytest.raises(SternaError, match="no device beside the CPU") as caught:
             options_of("host", **given)
         assert caught.value.codes == ("E0203",)
-    with pytest.raises(SternaError, match="no library that runs beside a device"):
+    with pytest.raises(SternaError, match="no library that runs beside the device of opencl"):
         options_of("opencl", host="cortex-m4")
 
 
