@@ -24,6 +24,7 @@ from frame import Budget, Finding, Fuzzer
 #: Module of each fuzzer, imported only when it runs; each defines FUZZER.
 FUZZERS: dict[str, str] = {
     "models": "model_fuzzer",
+    "read": "read_fuzzer",
     "loader": "loader",
     "calls": "calls",
     "devices": "devices",

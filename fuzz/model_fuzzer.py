@@ -2,32 +2,20 @@
 
 A model is right or refused. A process of its own reads and compiles some hundreds of them; another watches it, so that
 a crash of a native library is one finding. What is done with a model besides (target, generator, whether it runs)
-follows from its bytes, so that a saved one shows what it showed.
+follows from its bytes, so that a saved one shows what it showed. `read` (read_fuzzer.py) has many more of them, and
+reads them only.
 """
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
 import gc
-import json
-import mmap
 import os
-import resource
-import select
-import signal
-import struct
-import sys
-import time
-import traceback
-import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -49,12 +37,10 @@ from sterna.passes.winograd import TILES, filters
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import load
+from watched import STUCK, Bad, batch, guarded, note
 
 #: Names of formats (`model_seeds.SHARES`), with commas between them, that alone are mutated; empty: all.
 FORMATS = "STERNA_FUZZ_FORMATS"
-SECONDS = 10.0  # of processor time that one model may take
-STUCK = 90.0  # seconds without progress after which the process is ended from outside: a native library hangs
-MEMORY = 2 << 30  # bytes beyond what the process has when it begins
 BATCH = 400  # models of one process
 #: One of so many models is interpreted before and after the passes; is compiled to machine code and run.
 COMPARED, RUN = 6, 40
@@ -64,52 +50,14 @@ _MOST_ELEMENTS = 20_000  # of a tensor in a model that is interpreted
 _OPEN = b"open_n"  # a dimension of this name is left open
 
 
-class _HangError(BaseException):
-    """Not to be taken for an ordinary failure by anyone between."""
-
-
-@dataclass(frozen=True)
-class _Bad:
-    """What a model showed."""
-
-    kind: str
-    text: str
-
-
 # ---------------------------------------------------------------- one model
-def execute(content: bytes, folder: Path) -> _Bad | None:
+def execute(content: bytes, folder: Path) -> Bad | None:
     """Reads and compiles one model.
 
     Args:
         folder: for its file and bundle.
     """
-    caught: list[warnings.WarningMessage]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        bad = _guarded(content, folder)
-    if bad is None and caught:
-        first = caught[0]
-        bad = _Bad("warning", f"{first.category.__name__}: {first.message} ({_short(first.filename)}:{first.lineno})")
-    return bad
-
-
-def _guarded(content: bytes, folder: Path) -> _Bad | None:
-    try:
-        return _compile(content, folder)
-    except SternaError as refusal:
-        if "E0901" in refusal.codes:
-            ours = next(d for d in refusal.diagnostics if d.code == "E0901")
-            return _Bad("uncaught error", f"E0901 {ours.title} {' '.join(ours.where)}"[:600])
-        if "E0117" in refusal.codes:
-            return _Bad("memory", str(refusal)[:600])
-        str(refusal)
-        return None
-    except _HangError as problem:
-        return _Bad("hang", _place(problem))
-    except MemoryError as problem:
-        return _Bad("memory", _place(problem))
-    except Exception as problem:
-        return _Bad("uncaught error", _place(problem))
+    return guarded(_compile, content, folder)
 
 
 def _tiles(graph: Graph) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -118,7 +66,7 @@ def _tiles(graph: Graph) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((name, tuple(TILES[r][-1] for r in weights.shape[:-2])) for name, weights in found)
 
 
-def _compile(content: bytes, folder: Path) -> _Bad | None:
+def _compile(content: bytes, folder: Path) -> Bad | None:
     choice = zlib.crc32(content)
     file = folder / "model"
     file.write_bytes(content)
@@ -159,7 +107,7 @@ def _is_small(graph: Graph) -> bool:
     return len(values) < 200 and all(int(value.type.elements) <= _MOST_ELEMENTS for value in values)
 
 
-def _compared(graph: Graph, compiled: Compiled, choice: int, folder: Path | None) -> _Bad | None:
+def _compared(graph: Graph, compiled: Compiled, choice: int, folder: Path | None) -> Bad | None:
     """The same graph before and after the passes, and what a bundle gives if a folder for it is given."""
     random = np.random.default_rng(choice)
     feeds = {}
@@ -181,12 +129,12 @@ def _compared(graph: Graph, compiled: Compiled, choice: int, folder: Path | None
             raise
         found = interpret(compiled.graph, feeds)
         if (wrong := _differing(found, expected)) is not None:
-            return _Bad("wrong answer", f"the passes change {wrong}")
+            return Bad("wrong answer", f"the passes change {wrong}")
         if folder is not None and all(v.dtype != dtypes.STRING for v in graph.outputs) and not graph.states:
             with load(write_bundle(compiled, folder / "bundle")) as bundle:
                 found = bundle.run(feeds)
             if (wrong := _differing(found, expected)) is not None:
-                return _Bad("wrong answer", f"the bundle differs in {wrong}")
+                return Bad("wrong answer", f"the bundle differs in {wrong}")
     return None
 
 
@@ -209,19 +157,6 @@ def _differing(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
             place = int(np.argmax(distance))
             return f"{name}: {a.reshape(-1)[place]} for {b.reshape(-1)[place]}"
     return None
-
-
-def _place(problem: BaseException) -> str:
-    """An exception and the innermost places that it went through."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    places = [f"{_short(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-    own = [place for place in places if not place.startswith("fuzz/")]
-    return f"{type(problem).__name__}: {str(problem)[:200]}\n    " + " <- ".join(reversed(own[-6:]))
-
-
-def _short(path: str) -> str:
-    parts = Path(path).parts
-    return "/".join(parts[-3:] if "sterna" in parts else parts[-2:])
 
 
 # ---------------------------------------------------------------- many of them
@@ -255,17 +190,17 @@ def fuzz(budget: Budget, seed: int, work: Path) -> list[Finding]:
     found: dict[str, Finding] = {}
     number = 0
     while not budget.spent:
-        for place, bad in _batch(source, number, budget, work):
+        for place, bad in batch(source, range(number, number + BATCH), execute, budget, work):
             number = place + 1
             if bad is not None:
-                _note(found, bad, source[place])
+                note(found, bad, source[place])
     return list(found.values())
 
 
 def replay(content: bytes, work: Path) -> list[Finding]:
     """Executes one saved model, in a process of its own."""
     os.environ["STERNA_NO_CACHE"] = "1"
-    bad = [bad for _, bad in _batch([content], 0, Budget(STUCK, 1), work) if bad is not None]
+    bad = [bad for _, bad in batch([content], range(1), execute, Budget(STUCK, 1), work) if bad is not None]
     return [Finding(each.kind, each.text, content) for each in bad]
 
 
@@ -277,120 +212,6 @@ def _warm(source: _Source, work: Path) -> None:
             execute(content, work)
     gc.collect()
     gc.freeze()
-
-
-def _note(found: dict[str, Finding], bad: _Bad, content: bytes) -> None:
-    """Keeps the smallest input of each place that a failure comes from."""
-    where = bad.text.rpartition("\n    ")[2].split(" <- ")[0] if "\n" in bad.text else bad.text[:60]
-    if bad.text.startswith("E0901"):
-        where = bad.text.rpartition(" at ")[2]
-    known = found.get(f"{bad.kind} {where}")
-    if known is None:
-        print(f"  found: {bad.kind}: {bad.text}", flush=True)
-    if known is None or len(content) < len(known.data):
-        found[f"{bad.kind} {where}"] = Finding(bad.kind, bad.text, content)
-
-
-def _batch(source: _Source | list[bytes], first: int, budget: Budget, work: Path) -> Iterator[tuple[int, _Bad | None]]:
-    """What each of some models shows, from one process; up to the one that ends it."""
-    progress = mmap.mmap(-1, 8)
-    progress[:] = struct.pack("<q", first)
-    reading, writing = os.pipe()
-    process = os.fork()
-    if process == 0:
-        os.close(reading)
-        try:
-            _child(source, first, progress, writing, work)
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(3)
-    os.close(writing)
-    last, since, done = first, time.monotonic(), first
-    pending = b""
-    try:
-        while True:
-            ready, _, _ = select.select([reading], [], [], 1.0)
-            if ready:
-                data = os.read(reading, 1 << 16)
-                if not data:
-                    break
-                *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    place, kind, text = json.loads(line)
-                    yield from _passed(done, place, budget)
-                    done = place + 1
-                    budget.count()
-                    yield place, _Bad(kind, text)
-            (now,) = struct.unpack("<q", progress[:])
-            if now != last:
-                last, since = now, time.monotonic()
-            elif time.monotonic() - since > STUCK:
-                os.kill(process, signal.SIGKILL)
-            if budget.spent:
-                os.kill(process, signal.SIGKILL)
-    finally:
-        os.close(reading)
-        _, status = os.waitpid(process, 0)
-    (now,) = struct.unpack("<q", progress[:])
-    yield from _passed(done, now, budget)
-    if status and not budget.spent:
-        budget.count()
-        stuck = time.monotonic() - since > STUCK
-        yield now, _Bad("hang" if stuck else "crash", f"ended with status {status:#x}; {_last_words(work)}")
-
-
-def _passed(first: int, end: int, budget: Budget) -> Iterator[tuple[int, None]]:
-    for place in range(first, end):
-        budget.count()
-        yield place, None
-
-
-def _last_words(work: Path) -> str:
-    path = work / "output"
-    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    return "\n    ".join(lines[:12])
-
-
-def _child(source: _Source | list[bytes], first: int, progress: mmap.mmap, writing: int, work: Path) -> None:
-    output = os.open(work / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    faulthandler.enable(2)
-    base = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (base + MEMORY, base + MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGPROF, _hang)
-    end = first + BATCH if isinstance(source, _Source) else len(source)
-    for number in range(first, end):
-        progress[:] = struct.pack("<q", number)
-        content = source[number]
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        try:
-            bad = execute(content, work)
-        except _HangError as problem:  # between two places that guard against it
-            bad = _Bad("hang", _place(problem))
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if bad is None and os.fstat(output).st_size:
-            bad = _Bad("warning", f"printed: {_last_words(work)}"[:400])
-        os.ftruncate(output, 0)
-        os.lseek(output, 0, os.SEEK_SET)
-        if bad is not None:
-            os.write(writing, json.dumps([number, bad.kind, bad.text]).encode() + b"\n")
-        if bad is not None and bad.kind in ("memory", "hang"):
-            # A process that ran into a limit is not to be judged by what it does next.
-            progress[:] = struct.pack("<q", number + 1)
-            os._exit(0)
-    progress[:] = struct.pack("<q", end)
-
-
-def _hang(number: int, frame: FrameType | None) -> None:
-    with contextlib.suppress(ValueError):
-        signal.setitimer(signal.ITIMER_PROF, 2.0)  # should someone swallow the exception
-    raise _HangError(f"more than {SECONDS:.0f} s")
 
 
 FUZZER = Fuzzer("models", "mutated models of most formats are compiled", fuzz, replay)

@@ -8,35 +8,47 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import isfinite
 from random import Random
 from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
+from changes import FLOATS, INTEGERS, SINGLES, TEXTS, Stock, change_field, changed_value, damaged, messages, texts_of
 from model_seeds import grown, ubjson
+from sterna.frontends.formats import frontends
 from sterna.frontends.onnx.operators import translators
 
-_INTEGERS = (
-    *(0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 100, 127, 128, 255, 256, -1, -2, -3, -128),
-    *(2**15, 2**16, 2**20, 2**24, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**63)),
-)
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e-30, 3e38, -3e38, 1e300, float("nan"), float("inf"), -float("inf"))
-_SINGLES = tuple(value for value in _FLOATS if abs(value) < 1e300 or not isfinite(value))
-_TEXTS = ("", "x", "y", "\0", "a" * 300, "ä\u202e", "../../x", "1", "-1", "nan", "SAME_UPPER", "VALID")
+Mutation = Callable[[bytes, Random, Stock], bytes]
 
-Mutation = Callable[[bytes, Random, Sequence[bytes]], bytes]
+#: Formats whose front ends are called otherwise; that of `h5` reads archives, too.
+_FRONTENDS = {
+    "grown": "onnx", "pt2": "pytorch", "h5": "keras", "tensorflow_js": "tensorflow", "saved_model": "tensorflow",
+    "mlpackage": "coreml", "ubjson": "xgboost",
+}  # fmt: skip
 
 
-def mutated(form: str, pool: Sequence[bytes], random: Random) -> bytes:
+@cache
+def _words(form: str) -> tuple[str, ...]:
+    """The operators of a format, as its files name them."""
+    names = {each.operator for each in frontends()[_FRONTENDS.get(form, form)].operators()}
+    names |= {name.removeprefix("[").removesuffix("]") for name in names}
+    if form == "tensorflow_js":
+        names |= {each.operator for each in frontends()["keras"].operators()}
+    if form == "pt2":  # as programs name an overload
+        names |= {f"torch.ops.{name}" for name in names}
+    return tuple(sorted(names))
+
+
+def mutated(form: str, models: Sequence[bytes], random: Random) -> bytes:
     """A damaged model of a format.
 
     Args:
         form: one of `model_seeds.SHARES`.
-        pool: models of the format.
+        models: models of the format.
     """
-    content = grown(random) if form == "grown" else random.choice(pool)
+    pool = Stock(models, _words(form))
+    content = grown(random) if form == "grown" else random.choice(models)
     if form == "grown" and random.random() < 0.7:
         return content
     structural = _STRUCTURAL[form]
@@ -51,40 +63,8 @@ def mutated(form: str, pool: Sequence[bytes], random: Random) -> bytes:
     return content
 
 
-# ---------------------------------------------------------------- bytes
-def damaged(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
-    """Some bytes changed, moved, repeated or left out."""
-    data = bytearray(content)
-    if not data:
-        return bytes([random.randrange(256)])
-    at = random.randrange(len(data))
-    length = random.choice((1, 1, 2, 4, 8, 16, 64))
-    kind = random.randrange(8)
-    if kind == 0:
-        data[at] ^= 1 << random.randrange(8)
-    elif kind == 1:
-        data[at] = random.randrange(256)
-    elif kind == 2:
-        size = random.choice((1, 2, 4, 8))
-        number = random.choice(_INTEGERS) % (1 << 8 * size)
-        data[at : at + size] = number.to_bytes(size, random.choice(("little", "big")))
-    elif kind == 3:
-        del data[at : at + length]
-    elif kind == 4:
-        data[at:at] = data[at : at + length]
-    elif kind == 5:
-        data[at:at] = bytes(random.randrange(256) for _ in range(length))
-    elif kind == 6:
-        del data[at:]
-    elif pool:
-        other = random.choice(pool)
-        begin = random.randrange(len(other) or 1)
-        data[at : at + length] = other[begin : begin + length]
-    return bytes(data)
-
-
 # ---------------------------------------------------------------- ONNX
-def _onnx(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _onnx(content: bytes, random: Random, pool: Stock) -> bytes:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
@@ -98,52 +78,17 @@ def _onnx(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
 
 
 def _change_message(model: onnx.ModelProto, random: Random) -> None:
-    messages = [m for m in _messages(model) if not isinstance(m, onnx.StringStringEntryProto)]
-    nodes = (m for m in messages if isinstance(m, onnx.NodeProto))
+    held = [m for m in messages(model) if not isinstance(m, onnx.StringStringEntryProto)]
+    nodes = (m for m in held if isinstance(m, onnx.NodeProto))
     # In a damaged file a name can be bytes that are no text.
     names = sorted({name for n in nodes for name in (*n.input, *n.output) if isinstance(name, str)})
     # Nodes and what they hold are most of what there is to get wrong.
-    favoured = [m for m in messages if isinstance(m, (onnx.NodeProto, onnx.AttributeProto, onnx.TensorProto))]
-    chosen = random.choice(favoured if favoured and random.random() < 0.7 else messages)
+    favoured = [m for m in held if isinstance(m, (onnx.NodeProto, onnx.AttributeProto, onnx.TensorProto))]
+    chosen = random.choice(favoured if favoured and random.random() < 0.7 else held)
     if isinstance(chosen, onnx.NodeProto) and random.random() < 0.5:
         _change_node(chosen, names, random)
         return
-    _change_field(chosen, names, random)
-
-
-def _change_field(chosen: Any, names: Sequence[str], random: Random) -> None:
-    """Another value for a field of a message, or none."""
-    fields = chosen.DESCRIPTOR.fields
-    present = [field for field, _ in chosen.ListFields()]
-    field = random.choice(present if present and random.random() < 0.8 else fields)
-    if _is_map(field):
-        _change_map(getattr(chosen, field.name), names, random)
-    elif field.is_repeated:
-        _change_list(getattr(chosen, field.name), field, names, random)
-    elif field.message_type is not None:
-        if random.random() < 0.3:
-            chosen.ClearField(field.name)
-        else:
-            getattr(chosen, field.name).SetInParent()
-    elif random.random() < 0.1:
-        chosen.ClearField(field.name)
-    else:
-        setattr(chosen, field.name, _scalar(field, getattr(chosen, field.name), names, random))
-
-
-def _messages(message: Any) -> list[Any]:
-    found = [message]
-    for field, value in message.ListFields():
-        if _is_map(field):
-            found += [inner for item in value.values() if isinstance(item, Message) for inner in _messages(item)]
-        elif field.message_type is not None:
-            for item in [value] if isinstance(value, Message) else list(value):
-                found += _messages(item)
-    return found
-
-
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+    change_field(chosen, names, random)
 
 
 def _change_node(node: onnx.NodeProto, names: Sequence[str], random: Random) -> None:
@@ -170,69 +115,8 @@ def _operators() -> list[tuple[str, str]]:
     return sorted(translators())
 
 
-def _change_map(values: Any, names: Sequence[str], random: Random) -> None:
-    """A key less, or a value under another key; keys are texts or numbers."""
-    if not values:
-        return
-    key = random.choice(sorted(values))
-    other = random.choice(sorted(values) if isinstance(key, int) or random.random() < 0.5 else [*names, *_TEXTS])
-    if random.random() < 0.4:
-        del values[key]
-    elif isinstance(values[key], Message):
-        held = type(values[key])()
-        held.CopyFrom(values[key])
-        values[other].CopyFrom(held)
-    else:
-        values[other] = values[key]
-
-
-def _change_list(values: Any, field: Any, names: Sequence[str], random: Random) -> None:
-    kind, count = random.randrange(5), len(values)
-    if not count or kind == 0:
-        if field.message_type is not None:
-            made = values.add()
-            if count:
-                made.CopyFrom(values[random.randrange(count)])
-        else:
-            values.append(_scalar(field, values[0] if count else None, names, random))
-    elif kind == 1:
-        del values[random.randrange(count)]
-    elif kind == 2 and count > 1:
-        a, b = random.randrange(count), random.randrange(count)
-        if field.message_type is None:
-            values[a], values[b] = values[b], values[a]
-        else:
-            held = type(values[a])()
-            held.CopyFrom(values[a])
-            values[a].CopyFrom(values[b])
-            values[b].CopyFrom(held)
-    elif field.message_type is None:
-        place = random.randrange(count)
-        values[place] = _scalar(field, values[place], names, random)
-    else:
-        del values[:]
-
-
-def _scalar(field: Any, old: Any, names: Sequence[str], random: Random) -> Any:
-    if field.cpp_type == field.CPPTYPE_STRING:
-        if field.type == field.TYPE_BYTES:
-            return damaged(bytes(old or b""), random, ())
-        return random.choice(names) if names and random.random() < 0.7 else random.choice(_TEXTS)
-    if field.cpp_type in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE):
-        return random.choice(_SINGLES)
-    if field.cpp_type == field.CPPTYPE_ENUM:
-        return random.choice(field.enum_type.values).number
-    near = (old or 0) + random.choice((-1, 1, 2))
-    number = near if random.random() < 0.4 else random.choice(_INTEGERS)
-    low, high = {
-        field.CPPTYPE_INT32: (-(2**31), 2**31 - 1), field.CPPTYPE_UINT32: (0, 2**32 - 1),
-        field.CPPTYPE_UINT64: (0, 2**64 - 1),
-    }.get(field.cpp_type, (-(2**63), 2**63 - 1))  # fmt: skip
-    return min(max(number, low), high)
-
-
 # ---------------------------------------------------------------- TensorFlow Lite
-def _tflite(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _tflite(content: bytes, random: Random, pool: Stock) -> bytes:
     import flatbuffers  # noqa: PLC0415  the seeds are there, so it is installed
     from ai_edge_litert import schema_py_generated as schema  # noqa: PLC0415
 
@@ -281,11 +165,11 @@ def _other(value: Any, random: Random, name: str) -> Any:
         if name == "type" or name.endswith("Type"):
             return random.randrange(24)
         near = value + random.choice((-1, 1, 2))
-        return min(max(near if random.random() < 0.6 else random.choice(_INTEGERS), -(2**31)), 2**31 - 1)
+        return min(max(near if random.random() < 0.6 else random.choice(INTEGERS), -(2**31)), 2**31 - 1)
     if isinstance(value, float):
-        return random.choice(_SINGLES)
+        return random.choice(SINGLES)
     if isinstance(value, (bytes, str)):
-        return random.choice(_TEXTS).encode()
+        return random.choice(TEXTS).encode()
     items = list(value) if not isinstance(value, list) else value
     kind = random.randrange(5)
     if not items or kind == 0:
@@ -304,22 +188,22 @@ def _other(value: Any, random: Random, name: str) -> Any:
 
 
 # ---------------------------------------------------------------- boosted trees
-def _json(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _json(content: bytes, random: Random, pool: Stock) -> bytes:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
         return damaged(content, random, pool)
-    return json.dumps(_changed_value(document, random)).encode()
+    return json.dumps(changed_value(document, random, pool.words)).encode()
 
 
-def _ubjson(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _ubjson(content: bytes, random: Random, pool: Stock) -> bytes:
     from sterna.frontends.boosted import ubjson as reader  # noqa: PLC0415  only this format needs it
 
     try:
         document = reader.loads(content)
     except Exception:
         return damaged(content, random, pool)
-    return ubjson(_changed_value(_plain(document), random))
+    return ubjson(changed_value(_plain(document), random, pool.words))
 
 
 def _plain(value: Any) -> Any:
@@ -331,38 +215,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _changed_value(document: Any, random: Random) -> Any:
-    """A JSON value with one place in it changed."""
-    places: list[tuple[Any, Any]] = []
-
-    def visit(value: Any) -> None:
-        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-            places.append((value, key))
-            visit(value[key])
-
-    visit(document)
-    if not places:
-        return random.choice((document, [], {}, None, 1))
-    holder, key = random.choice(places)
-    kind = random.randrange(6)
-    if kind == 0:
-        del holder[key]
-    elif kind == 1 and isinstance(holder, list):
-        holder.insert(key, holder[key])
-    elif kind == 2:
-        other, from_key = random.choice(places)
-        if from_key in other if isinstance(other, dict) else from_key < len(other):
-            holder[key] = json.loads(json.dumps(other[from_key]))
-    elif kind == 3:
-        for _ in range(random.choice((1, 10, 400))):
-            holder[key] = [holder[key]]
-    else:
-        numbers = [str(n) if isinstance(holder[key], str) else n for n in (*_INTEGERS, *_FLOATS)]
-        holder[key] = random.choice([*numbers, *numbers, *_TEXTS, None, True, [], {}])
-    return document
-
-
-def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+# ---------------------------------------------------------------- files
+def _archive(content: bytes, random: Random, pool: Stock) -> bytes:
     """An archive with one of its parts changed: a JSON text in one place, others in some bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as given:
@@ -373,9 +227,12 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
         if name.endswith((".cfg", ".prototxt")):
             parts[name] = _lines(parts[name], random, pool)
         elif name.endswith(".json"):
-            parts[name] = json.dumps(_changed_value(json.loads(parts[name]), random)).encode()
-        elif name.endswith("saved_model.pb"):
-            parts[name] = _saved_model(parts[name], random, pool)
+            parts[name] = json.dumps(changed_value(json.loads(parts[name]), random, pool.words)).encode()
+        elif name.endswith(".pb"):
+            change = _saved_model if name.endswith("saved_model.pb") else _tensorflow
+            parts[name] = change(parts[name], random, pool)
+        elif name.endswith(".h5") and random.random() < 0.7:
+            parts[name] = _hdf5(parts[name], random, pool)
         elif name.endswith(".mlmodel"):
             parts[name] = _coreml(parts[name], random, pool)
         elif parts[name].startswith(b"PK"):
@@ -391,46 +248,37 @@ def _archive(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
     return made.getvalue()
 
 
-def _message(message: Any, content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _message(message: Any, content: bytes, random: Random, pool: Stock) -> bytes:
     """A message of protobuf with one of its fields, at whatever depth, changed."""
     try:
         message.ParseFromString(content)
-        places = [each for each in _messages(message) if each.DESCRIPTOR.fields]  # some only say that they are there
-        _change_field(random.choice(places), _names(message), random)
+        places = [each for each in messages(message) if each.DESCRIPTOR.fields]  # some only say that they are there
+        some = random.sample(pool.words, min(3, len(pool.words)))
+        change_field(random.choice(places), [*texts_of(message), *some], random)
         return bytes(message.SerializeToString())
     except (DecodeError, ValueError, TypeError, RecursionError):
         return damaged(content, random, pool)
 
 
-def _names(message: Any) -> list[str]:
-    """The texts in a message: names of nodes, operators, tensors."""
-    found = set()
-    for each in _messages(message):
-        for field, value in each.ListFields():
-            if field.cpp_type == field.CPPTYPE_STRING and field.type != field.TYPE_BYTES:
-                found.update([value] if isinstance(value, str) else [text for text in value if isinstance(text, str)])
-    return sorted(found)
-
-
-def _tensorflow(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _tensorflow(content: bytes, random: Random, pool: Stock) -> bytes:
     from sterna.frontends.tensorflow.schema import message  # noqa: PLC0415  only this format needs it
 
     return _message(message("Graph"), content, random, pool)
 
 
-def _saved_model(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _saved_model(content: bytes, random: Random, pool: Stock) -> bytes:
     from sterna.frontends.tensorflow.schema import message  # noqa: PLC0415  only this format needs it
 
     return _message(message("SavedModel"), content, random, pool)
 
 
-def _coreml(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
-    from sterna.frontends.coreml.schema import messages  # noqa: PLC0415  the seeds are there, so it is installed
+def _coreml(content: bytes, random: Random, pool: Stock) -> bytes:
+    from sterna.frontends.coreml import schema  # noqa: PLC0415  the seeds are there, so it is installed
 
-    return _message(messages().Model(), content, random, pool)
+    return _message(schema.messages().Model(), content, random, pool)
 
 
-def _lines(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
+def _lines(content: bytes, random: Random, pool: Stock) -> bytes:
     """A text of lines with one line, or one word of it, changed."""
     lines = content.split(b"\n")
     place, kind = random.randrange(len(lines)), random.randrange(5)
@@ -440,11 +288,59 @@ def _lines(content: bytes, random: Random, pool: Sequence[bytes]) -> bytes:
         lines.insert(random.randrange(len(lines)), lines[place])
     else:
         key, equals, value = lines[place].partition(b"=")
+        if not equals and pool.words and random.random() < 0.5:
+            return b"\n".join([*lines[:place], _renamed(lines[place], random.choice(pool.words)), *lines[place + 1 :]])
         words = value.split(b" ")
-        number = random.choice((*_INTEGERS, *_FLOATS))
+        number = random.choice((*INTEGERS, *FLOATS))
         words[random.randrange(len(words))] = random.choice((str(number).encode(), b"", b"1", b"-1", b"x"))
         lines[place] = key + equals + b" ".join(words)
     return b"\n".join(lines)
+
+
+def _renamed(line: bytes, word: str) -> bytes:
+    """A section `[word]`, or a layer of `type: "word"`, in place of the one that a line names."""
+    if line.startswith(b"["):
+        return f"[{word}]".encode()
+    head, quote, rest = line.partition(b'type: "')
+    return head + quote + word.encode() + rest[max(rest.find(b'"'), 0) :] if quote else line
+
+
+def _hdf5(content: bytes, random: Random, pool: Stock) -> bytes:
+    """An HDF5 file with one of its objects changed: an attribute's JSON text, a tensor, a name."""
+    import h5py  # noqa: PLC0415  only this format needs it
+
+    file = io.BytesIO(content)
+    try:
+        with h5py.File(file, "r+") as held:
+            _change_hdf5(held, random, pool)
+    except Exception:  # h5py and HDF5 raise anything for files that are damaged already
+        return damaged(content, random, pool)
+    return file.getvalue()
+
+
+def _change_hdf5(held: Any, random: Random, pool: Stock) -> None:
+    import h5py  # noqa: PLC0415  only this format needs it
+
+    names: list[str] = []
+    held.visit(names.append)
+    name = random.choice(["/", *names])
+    place = held[name]
+    attributes = sorted(place.attrs)
+    if attributes and random.random() < 0.6:
+        key = random.choice(attributes)
+        value = place.attrs[key]
+        text = value.decode() if isinstance(value, bytes) else value
+        if isinstance(text, str) and text.startswith("{"):
+            place.attrs[key] = json.dumps(changed_value(json.loads(text), random, pool.words))
+        elif random.random() < 0.3:
+            del place.attrs[key]
+        else:
+            place.attrs[key] = random.choice((*TEXTS, 3, b"x", [b"a", b"b"], [1.5]))
+    elif name != "/":
+        del held[name]
+        if isinstance(place, h5py.Dataset) and random.random() < 0.8:
+            shape = tuple(random.choice((0, 1, 2, 3, 4, 8)) for _ in range(random.randrange(5)))
+            held.create_dataset(name, shape, random.choice(("f4", "f2", "i8", "u1", "S3", "c8")))
 
 
 _STRUCTURAL: dict[str, Mutation] = {
@@ -456,6 +352,7 @@ _STRUCTURAL: dict[str, Mutation] = {
     "lightgbm": _lines,
     "pt2": _archive,
     "keras": _archive,
+    "h5": _hdf5,
     **dict.fromkeys(("darknet", "caffe", "mxnet", "tensorflow_js", "saved_model", "mlpackage"), _archive),
     "tensorflow": _tensorflow,
     "coreml": _coreml,

@@ -25,7 +25,7 @@ from support.small_models import residual_network
 #: Formats, and the share of executions that each gets.
 SHARES = {
     "onnx": 10, "grown": 4, "tflite": 6, "xgboost": 1, "ubjson": 1, "lightgbm": 1, "pt2": 4, "keras": 3, "darknet": 2,
-    "caffe": 2, "mxnet": 2, "tensorflow": 3, "tensorflow_js": 2, "coreml": 2,
+    "h5": 2, "caffe": 2, "mxnet": 2, "tensorflow": 3, "tensorflow_js": 2, "coreml": 2,
     "saved_model": 2, "mlpackage": 2,
 }  # fmt: skip
 _EXAMPLES = 4  # models of each ONNX operator
@@ -44,6 +44,7 @@ def seeds() -> dict[str, list[bytes]]:
         "lightgbm": [_LIGHTGBM.encode()],
         "pt2": [content for program in samples() for content in (program.content(), program.old_content())],
         "keras": keras_files.samples(),
+        "h5": keras_files.hdf5_samples(),
         **{form: make() for form, make in SEEDS.items()},
     }
 

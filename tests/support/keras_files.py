@@ -80,3 +80,16 @@ def samples() -> list[bytes]:
         lstm=[np.ones((2, 8), np.float32), np.ones((2, 8), np.float32), np.zeros(8, np.float32)],
     )
     return [packed(functional(layer("Dense", "d", ["x"], units=12), plane, conv, *rest), held)]
+
+
+def hdf5_samples() -> list[bytes]:
+    """Small models of Keras 2, with their weights."""
+    kernel, bias = np.ones((4, 3), np.float32), np.zeros(3, np.float32)
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        made.attrs["model_config"] = json.dumps(functional(layer("Dense", "d", ["x"], units=3, activation="softmax")))
+        made.attrs["keras_version"] = "2.9.0"
+        group = made.create_group("model_weights/d")
+        group.attrs["weight_names"] = [b"d/kernel:0", b"d/bias:0"]
+        group["d/kernel:0"], group["d/bias:0"] = kernel, bias
+    return [file.getvalue()]
