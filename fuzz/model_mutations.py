@@ -239,7 +239,7 @@ def _archive(content: bytes, random: Random, pool: Stock) -> bytes:
             parts[name] = _archive(parts[name], random, pool)
         else:
             parts[name] = damaged(parts[name], random, pool)
-    except (ValueError, OSError, EOFError, NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):  # encrypted ones, too
         return damaged(content, random, pool)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
