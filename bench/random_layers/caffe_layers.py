@@ -1,6 +1,6 @@
 """Random networks of Caffe, run by OpenCV 4.
 
-    python -m random_layers.caffe_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.caffe_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations
@@ -93,8 +93,13 @@ def normalization(d: Draw, net: Written, shape: tuple[int, ...]) -> None:
     channels, form = shape[1], d.whole(0, 5)
     if form <= 1:
         factor = np.array([d.of(1.0, 2.0)], np.float32)
-        net.add("BatchNorm", fields("batch_norm_param", eps=d.of(1e-5, 1e-3), use_global_stats=True),
-                d.floats(channels) * factor, d.positive(channels) * factor, factor)
+        net.add(
+            "BatchNorm",
+            fields("batch_norm_param", eps=d.of(1e-5, 1e-3), use_global_stats=True),
+            d.floats(channels) * factor,
+            d.positive(channels) * factor,
+            factor,
+        )
         if d.flag():
             net.add("Scale", fields("scale_param", bias_term=True), d.positive(channels), d.floats(channels))
     elif form == 2:
@@ -105,8 +110,11 @@ def normalization(d: Draw, net: Written, shape: tuple[int, ...]) -> None:
     elif form == 3:
         net.add("MVN", fields("mvn_param", normalize_variance=d.flag(), across_channels=d.flag(), eps=1e-5))
     elif form == 4:
-        net.add("Normalize", fields("norm_param", across_spatial=d.flag(), channel_shared=False, eps=1e-10),
-                d.positive(channels))
+        net.add(
+            "Normalize",
+            fields("norm_param", across_spatial=d.flag(), channel_shared=False, eps=1e-10),
+            d.positive(channels),
+        )
     else:
         bias = d.flag()
         weights = [d.floats(channels), *([d.floats(channels)] if bias else [])]
@@ -181,8 +189,11 @@ def joining(d: Draw, net: Written, shape: tuple[int, ...]) -> None:
     elif form == 2 and len(shape) == 4:
         high, wide = d.whole(1, shape[2]), d.whole(1, shape[3])
         small = net.add("Pooling", fields("pooling_param", pool="MAX", kernel_h=high, kernel_w=wide, stride=1))
-        net.add("Crop", fields("crop_param", axis=2, offset=[d.whole(0, high - 1), d.whole(0, wide - 1)]),
-                bottoms=(first, small))
+        net.add(
+            "Crop",
+            fields("crop_param", axis=2, offset=[d.whole(0, high - 1), d.whole(0, wide - 1)]),
+            bottoms=(first, small),
+        )
     else:
         net.add("Eltwise", fields("eltwise_param", operation=d.of("SUM", "PROD", "MAX")), bottoms=(first, other))
 

@@ -1,6 +1,6 @@
 """Random models of Core ML, written by coremltools: programs by even numbers, neural networks by odd ones.
 
-    python -m random_layers.coreml_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.coreml_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 logging.disable(logging.WARNING)  # coremltools says at length what it was not tried with
 
 import coremltools as ct  # noqa: E402
-from coremltools.converters.mil import Builder as mb  # noqa: E402
+from coremltools.converters.mil import Builder as mb  # noqa: E402, N813
 
 from random_layers.coreml_movement import MAKERS, STEEP  # noqa: E402
 from random_layers.coreml_networks import network  # noqa: E402

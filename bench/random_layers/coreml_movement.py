@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from coremltools.converters.mil import Builder as mb
+from coremltools.converters.mil import Builder as mb  # noqa: N813
 
-from random_layers.coreml_programs import Array, Maker, Step, several
 from random_layers.coreml_programs import (
-    activation, binary, convolution, deconvolution, element, normalization, picking, pool, reduction, softmax,
+    Array,
+    Maker,
+    Step,
+    activation,
+    binary,
+    convolution,
+    deconvolution,
+    element,
+    normalization,
+    picking,
+    pool,
+    reduction,
+    several,
+    softmax,
 )  # fmt: skip
 from random_layers.drawing import Draw
 
@@ -71,7 +83,8 @@ def part(d: Draw, x: Array) -> Step:
         for n, size in enumerate(x.shape):
             step = d.of(1, 1, 2, -1)
             low, high = sorted((d.whole(0, size - 1), d.whole(0, size - 1)))
-            first, last = (low, high + 1) if step > 0 else (high, low - 1 if low else -size - 1)
+            first, last = (low, high + 1) if step > 0 else (high, max(low - 1, 0))
+            to_end[n] = to_end[n] or (step < 0 and low == 0)
             first = first - size if d.flag(0.2) else first
             begin, end, stride = [*begin, first], [*end, last], [*stride, 1 if squeezed[n] else step]
             from_start[n] = from_start[n] and not squeezed[n]
@@ -123,6 +136,7 @@ def blocks(d: Draw, x: Array) -> Step:
     form, by = d.whole(0, 5), d.whole(2, 3)
     b, c, h, w = x.shape
     if form == 0 and c % (by * by) == 0:
+
         def spread(v: torch.Tensor) -> torch.Tensor:
             whole = v.reshape(b, by, by, c // by**2, h, w).permute(0, 3, 4, 1, 5, 2)
             return whole.reshape(b, c // by**2, h * by, w * by)
@@ -139,10 +153,14 @@ def blocks(d: Draw, x: Array) -> Step:
                 b, c * by * by, h // by, w // by),
         )  # fmt: skip
     if form == 3:
-        return Step(lambda v: mb.pixel_unshuffle(x=v, downscale_factor=np.uint32(by)), lambda v: F.pixel_unshuffle(v, by))
-    spatial = lambda v: v.reshape(b, c, h // by, by, w // by, by).permute(3, 5, 0, 1, 2, 4).reshape(  # noqa: E731
-        b * by * by, c, h // by, w // by
-    )
+        return Step(
+            lambda v: mb.pixel_unshuffle(x=v, downscale_factor=np.uint32(by)), lambda v: F.pixel_unshuffle(v, by)
+        )
+
+    def spatial(v: torch.Tensor) -> torch.Tensor:
+        whole = v.reshape(b, c, h // by, by, w // by, by).permute(3, 5, 0, 1, 2, 4)
+        return whole.reshape(b * by * by, c, h // by, w // by)
+
     return Step(lambda v: mb.space_to_batch(x=v, block_shape=[by, by], paddings=[[0, 0], [0, 0]]), spatial)
 
 
@@ -166,9 +184,13 @@ def picture(d: Draw, x: Array) -> Step:
         return Step(
             lambda v: mb.upsample_bilinear(x=v, scale_factor_height=float(factors[0]),
                                            scale_factor_width=float(factors[1]), align_corners=aligned),
-            lambda v: F.interpolate(v, scale_factor=[float(f) for f in factors], mode="bilinear", align_corners=aligned),
+            lambda v: F.interpolate(
+                v, scale_factor=[float(f) for f in factors], mode="bilinear", align_corners=aligned),
         )  # fmt: skip
-    sizes, mode = several(d, 2, 1, 9), d.of("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS")
+    sizes, mode = (
+        several(d, 2, 1, 9),
+        d.of("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS"),
+    )
     return Step(
         lambda v: mb.resize_bilinear(x=v, target_size_height=sizes[0], target_size_width=sizes[1], sampling_mode=mode),
         lambda v: torch.tensor(resized(v.numpy(), sizes, mode)),

@@ -1,7 +1,7 @@
 """Random neural networks of Core ML, with what the comments of NeuralNetwork.proto say that they compute, by PyTorch.
 
-Half of the networks have the mapping of shapes of specification 1 to 3, where a layer of pictures takes (channels, height,
-width), half that of specification 4, where tensors keep their shapes.
+Some of the networks have the mapping of shapes of specification 1 to 3, where a layer of pictures takes (channels,
+height, width), others that of specification 4, where tensors keep their shapes.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def convolution(d: Draw, x: Array) -> tuple[Add, Any]:
 
     def add(builder: Any, name: str, source: str, target: str) -> None:
         builder.add_convolution(
-            name, channels // groups, weight.shape[0], *kernel, *strides, mode, groups, weight.transpose(2, 3, 1, 0), bias,
-            bias is not None, input_name=source, output_name=target, dilation_factors=dilations, **asymmetry, **named,
+            name, channels // groups, weight.shape[0], *kernel, *strides, mode, groups, weight.transpose(2, 3, 1, 0),
+            bias, bias is not None, input_name=source, output_name=target, dilation_factors=dilations, **asymmetry,
+            **named,
         )  # fmt: skip
 
     held = None if bias is None else tensor(bias)
@@ -87,8 +88,8 @@ def deconvolution(d: Draw, x: Array) -> tuple[Add, Any]:
 
     def add(builder: Any, name: str, source: str, target: str) -> None:
         builder.add_convolution(
-            name, channels, weight.shape[1] * groups, *kernel, *strides, "valid", groups, weight.transpose(2, 3, 0, 1), None,
-            False, is_deconv=True, input_name=source, output_name=target, padding_top=top, padding_bottom=bottom,
+            name, channels, weight.shape[1] * groups, *kernel, *strides, "valid", groups, weight.transpose(2, 3, 0, 1),
+            None, False, is_deconv=True, input_name=source, output_name=target, padding_top=top, padding_bottom=bottom,
             padding_left=left, padding_right=right,
         )  # fmt: skip
 
@@ -179,8 +180,8 @@ def element(d: Draw, x: Array) -> tuple[Add, Any]:
     scale, shift, epsilon = d.real(0.5, 1.5), d.real(0.1, 1), d.of(1e-6, 1e-3)
     name = d.of("sqrt", "rsqrt", "inverse", "power", "exp", "log", "abs", "threshold")
     v = tensor(np.abs(x) if name in {"sqrt", "rsqrt", "inverse", "log", "power"} else x) * scale + shift
-    made = {"sqrt": lambda: v.sqrt(), "rsqrt": lambda: 1 / (v + epsilon).sqrt(), "inverse": lambda: 1 / (v + epsilon),
-            "power": lambda: v**1.5, "exp": lambda: v.exp(), "log": lambda: v.log(), "abs": lambda: v.abs(),
+    made = {"sqrt": v.sqrt, "rsqrt": lambda: 1 / (v + epsilon).sqrt(), "inverse": lambda: 1 / (v + epsilon),
+            "power": lambda: v**1.5, "exp": v.exp, "log": v.log, "abs": v.abs,
             "threshold": lambda: torch.clamp(v, min=0.4)}[name]()  # fmt: skip
     alpha = {"power": 1.5, "threshold": 0.4}.get(name, 1.0)
 
@@ -259,8 +260,9 @@ OF_OLD: tuple[Maker, ...] = (
 def unary(d: Draw, x: Array) -> tuple[Add, Any]:
     v = tensor(x)
     name, made = d.of(
-        ("erf", v.erf()), ("sin", v.sin()), ("cos", v.cos()), ("atan", v.atan()), ("sinh", v.sinh()), ("cosh", v.cosh()),
-        ("tanh", v.tanh()), ("asinh", v.asinh()), ("exp2", v.exp2()), ("ceil", v.ceil()), ("floor", v.floor()),
+        ("erf", v.erf()), ("sin", v.sin()), ("cos", v.cos()), ("atan", v.atan()), ("sinh", v.sinh()),
+        ("cosh", v.cosh()), ("tanh", v.tanh()), ("asinh", v.asinh()), ("exp2", v.exp2()),
+        ("ceil", v.ceil()), ("floor", v.floor()),
         ("round", v.round()), ("sign", v.sign()),
     )  # fmt: skip
     if d.flag(0.3):
@@ -359,7 +361,7 @@ def picked(d: Draw, x: Array) -> tuple[Add, Any]:
         back, exclusive = d.flag(0.3), d.flag(0.3)
         held = v.flip(axis) if back else v
         made = held.cumsum(axis) - (held if exclusive else 0)
-        return lambda b, n, s, t: b.add_cumsum(n, s, t, axis, back, exclusive), made.flip(axis) if back else made
+        return lambda b, n, s, t: b.add_cumsum(n, [s], t, axis, back, exclusive), made.flip(axis) if back else made
     if form == 3:
         places = d.integers(0, size - 1, d.whole(1, 3))
 
@@ -379,9 +381,9 @@ def reduced_nd(d: Draw, x: Array) -> tuple[Add, Any]:
     v, axes, keep = tensor(x), sorted({n % x.ndim for n in d.axes(x.ndim)}), d.flag()
     keep = keep or len(axes) == x.ndim
     name, made = d.of(
-        ("sum", v.sum(axes, keep)), ("mean", v.mean(axes, keep)), ("max", v.amax(axes, keep)), ("min", v.amin(axes, keep)),
-        ("l1", v.abs().sum(axes, keep)), ("l2", (v * v).sum(axes, keep).sqrt()), ("sumsquare", (v * v).sum(axes, keep)),
-        ("logsumexp", v.logsumexp(axes, keep)),
+        ("sum", v.sum(axes, keep)), ("mean", v.mean(axes, keep)), ("max", v.amax(axes, keep)),
+        ("min", v.amin(axes, keep)), ("l1", v.abs().sum(axes, keep)), ("l2", (v * v).sum(axes, keep).sqrt()),
+        ("sumsquare", (v * v).sum(axes, keep)), ("logsumexp", v.logsumexp(axes, keep)),
     )  # fmt: skip
     return lambda b, n, s, t: getattr(b, f"add_reduce_{name}")(n, s, t, axes, keep, len(axes) == x.ndim), made
 
@@ -406,7 +408,7 @@ def layer_norm(d: Draw, x: Array) -> tuple[Add, Any]:
 
 def recurrent(d: Draw, x: Array) -> tuple[Add, Any]:
     """(steps, batch, features, 1, 1); the rows of the gates are as PyTorch has them, but the LSTM's last two."""
-    steps, batch, features = x.shape[:3]
+    batch, features = x.shape[1:3]
     kind, hidden, whole, back = d.of("simple_rnn", "gru", "unilstm"), d.whole(1, 5), d.flag(), d.flag(0.3)
     gates = {"simple_rnn": 1, "gru": 3, "unilstm": 4}[kind]
     w, r, bias = (d.floats(gates, hidden, *n) * np.float32(0.4) for n in ((features,), (hidden,), ()))
@@ -432,22 +434,21 @@ def recurrent(d: Draw, x: Array) -> tuple[Add, Any]:
     def add(b: Any, n: str, s: str, t: str) -> None:
         parts = ([*r], [*w], [*bias]) if gates > 1 else (r[0], w[0], bias[0])
         names = ([s], [t])
-        if kind == "unilstm":
-            b.add_unilstm(n, *parts, hidden, features, *names, output_all=whole, reverse_input=back)
-        else:
-            getattr(b, f"add_{kind}")(
-                n, *parts, hidden, features, *(["TANH"] if gates == 1 else []), *names, output_all=whole,
-                reverse_input=back,
-            )  # fmt: skip
+        activations = {"simple_rnn": {"activation": "TANH"}}.get(kind, {"inner_activation": "SIGMOID"})
+        getattr(b, f"add_{kind}")(
+            n, *parts, hidden, features, input_names=names[0], output_names=names[1], output_all=whole,
+            reverse_input=back, **activations,
+        )  # fmt: skip
 
     return add, made[..., None, None]
 
 
 OF_NEW: tuple[tuple[Maker, range], ...] = (
-    *((maker, range(4, 5)) for maker in OF_OLD), (activation, range(1, 6)), (element, range(1, 6)), (unary, range(1, 6)),
-    (unary, range(1, 6)), (binary, range(1, 6)), (binary, range(1, 6)), (shaped, range(2, 5)), (shaped, range(2, 5)),
-    (sliced, range(1, 6)), (picked, range(2, 5)), (picked, range(2, 5)), (reduced_nd, range(2, 6)), (product, range(2, 4)),
-    (layer_norm, range(2, 5)),
+    *((maker, range(4, 5)) for maker in OF_OLD), (activation, range(1, 6)), (element, range(1, 6)),
+    (unary, range(1, 6)), (unary, range(1, 6)), (binary, range(1, 6)), (binary, range(1, 6)),
+    (shaped, range(2, 5)), (shaped, range(2, 5)),
+    (sliced, range(1, 6)), (picked, range(2, 5)), (picked, range(2, 5)), (reduced_nd, range(2, 6)),
+    (product, range(2, 4)), (layer_norm, range(2, 5)),
 )  # fmt: skip
 STEEP = (element, unary, binary, reduced, reduced_nd, picked)
 

@@ -1,7 +1,8 @@
 """Random operations of Core ML's programs, with what they compute: by PyTorch, or by coremltools' own NumPy.
 
-coremltools evaluates what is constant as it builds a program, so that an operation of constants has its result; where it
-does not (convolutions, pools, recurrent layers and others), PyTorch computes it. Core ML itself runs on Apple's systems alone.
+coremltools evaluates what is constant as it builds a program, so that an operation of constants has its result; where
+it does not (convolutions, pools, recurrent layers and others), PyTorch computes it. Core ML itself runs on Apple's
+systems alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import coremltools as ct
 import numpy as np
 import torch
 import torch.nn.functional as F
-from coremltools.converters.mil import Builder as mb
+from coremltools.converters.mil import Builder as mb  # noqa: N813
 
 from random_layers.drawing import Draw
 
@@ -178,8 +179,8 @@ def normalization(d: Draw, x: Array) -> Step:
 
 
 OF_ONE = (
-    "abs", "atan", "ceil", "cos", "cosh", "erf", "exp", "exp2", "floor", "relu", "round", "sign", "sigmoid", "sin", "sinh",
-    "softplus", "softsign", "square", "tanh", "relu6", "identity",
+    "abs", "atan", "ceil", "cos", "cosh", "erf", "exp", "exp2", "floor", "relu", "round", "sign", "sigmoid", "sin",
+    "sinh", "softplus", "softsign", "square", "tanh", "relu6", "identity",
 )  # fmt: skip
 OF_POSITIVE, OF_UNIT = ("log", "sqrt", "rsqrt", "inverse"), ("acos", "asin", "atanh", "tan")
 
@@ -300,8 +301,10 @@ def picking(d: Draw, x: Array) -> Step:
                     lambda v: torch.topk(v, k, axis, largest=not ascending)[0])  # fmt: skip
     if form == 4:
         ascending = d.flag()
-        return Step(lambda v: mb.argsort(x=v, axis=axis, ascending=ascending),
-                    lambda v: torch.argsort(v, axis, descending=not ascending, stable=True).to(torch.int32))  # fmt: skip
+        return Step(
+            lambda v: mb.argsort(x=v, axis=axis, ascending=ascending),
+            lambda v: torch.argsort(v, axis, descending=not ascending, stable=True).to(torch.int32),
+        )
     if form == 5:
         exclusive, back = d.flag(0.3), d.flag(0.3)
 

@@ -47,8 +47,16 @@ def convolution(d: Draw, net: Written) -> None:
     if normalized:
         net.weights += [d.positive(filters), d.floats(filters), d.positive(filters)]
     net.weights.append(d.floats(filters, channels // groups, size, size) * np.float32(0.5))
-    net.add("convolutional", batch_normalize=int(normalized), filters=filters, size=size, stride=d.whole(1, 3),
-            pad=int(d.flag(0.7)), groups=groups, activation=d.of(*ACTIVATIONS))
+    net.add(
+        "convolutional",
+        batch_normalize=int(normalized),
+        filters=filters,
+        size=size,
+        stride=d.whole(1, 3),
+        pad=int(d.flag(0.7)),
+        groups=groups,
+        activation=d.of(*ACTIVATIONS),
+    )
 
 
 def pooling(d: Draw, net: Written) -> None:

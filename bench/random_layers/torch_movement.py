@@ -106,8 +106,14 @@ def writing(d: Draw, x: Any) -> Layer:
         return in_place
     if form == 7:
         at, step = d.whole(0, size - 1), d.whole(1, 2)
-        return lambda x: torch.slice_scatter(x, torch.zeros_like(x.narrow(dim, at, size - at).index_select(
-            dim, torch.arange(0, size - at, step))), dim, at, size, step)
+        return lambda x: torch.slice_scatter(
+            x,
+            torch.zeros_like(x.narrow(dim, at, size - at).index_select(dim, torch.arange(0, size - at, step))),
+            dim,
+            at,
+            size,
+            step,
+        )
     place = torch.from_numpy(d.integers(0, x.shape[0] - 1, 3, dtype="int64"))
     values = tensor(d, 3, *x.shape[1:])
     return lambda x: x.index_put((place,), values, accumulate=True)

@@ -148,6 +148,22 @@ def _is_metadata(metadata: Any) -> bool:
             isinstance(row, dict) and all(_list_of(_is_number)(row.get(key)) for key in ("mean", "std"))
             for row in normalization.values()
         )
+        and ("detections" not in metadata or _is_detections(metadata["detections"]))
+    )
+
+
+def _is_detections(said: Any) -> bool:
+    corners = {"left", "top", "right", "bottom"}
+    if not isinstance(said, dict) or not isinstance(said.get("columns"), dict):
+        return False
+    needed = corners | {"class", "score"} if "table" in said else corners
+    outputs = ("table",) if "table" in said else ("boxes", "classes", "scores")
+    return (
+        needed <= set(said["columns"])
+        and all(map(is_count, said["columns"].values()))
+        and all(is_text(said.get(key)) for key in outputs)
+        and is_text(said.get("count", ""))
+        and _list_of(is_text)(said.get("labels"))
     )
 
 

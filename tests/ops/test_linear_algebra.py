@@ -145,8 +145,13 @@ def test_running_log_sums(size: int, exclusive: bool, reverse: bool) -> None:
     (found,) = pytorch("aten.logcumsumexp.default", self=x, dim=1)
     np.testing.assert_allclose(found, np.logaddexp.accumulate(x.astype(np.float64), 1), rtol=1e-5, atol=1e-4)
     g = GraphWriter()
-    g.node("CumulativeLogsumexp", [g.input("x", x.shape), g.constant(np.int32(1))], name="y", exclusive=exclusive,
-           reverse=reverse)
+    g.node(
+        "CumulativeLogsumexp",
+        [g.input("x", x.shape), g.constant(np.int32(1))],
+        name="y",
+        exclusive=exclusive,
+        reverse=reverse,
+    )
     with tempfile.TemporaryDirectory() as folder:
         graph = read_model(g.write(Path(folder)))
     (ours,) = interpret(graph, {"x": x}).values()

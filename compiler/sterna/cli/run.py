@@ -19,7 +19,17 @@ from sterna.escape import rich as escape
 from sterna_runtime import Bundle, NodeTime
 from sterna_runtime.cli.files import LAYOUTS
 from sterna_runtime.cli.reports import duration, type_text
-from sterna_runtime.cli.trial import Asked, Trial, check_output, encoded, refuse_file, top_rows, trial_json, tried
+from sterna_runtime.cli.trial import (
+    Asked,
+    Trial,
+    check_output,
+    encoded,
+    refuse_file,
+    shown_detections,
+    top_rows,
+    trial_json,
+    tried,
+)  # fmt: skip
 from sterna_runtime.cli.values import dim, numbers, unique
 from sterna_runtime.inputs import Array
 
@@ -142,7 +152,14 @@ def _json(model: Bundle, trial: Trial, top: int | None, counts: Counted) -> dict
 
 def _print(model: Bundle, trial: Trial, workers: str, top: int | None, counts: Counted | None) -> None:
     out, times, nodes = console(), trial.times, trial.nodes
-    for spec in model.outputs:
+    hidden, found = shown_detections(model, trial, top)
+    if found:
+        head, *rows = found
+        shown = table(head[0], *(f">{word}" for word in head[1:]))
+        for row in rows:
+            shown.add_row(*map(escape, row))
+        out.print(shown)
+    for spec in (spec for spec in model.outputs if spec.name not in hidden):
         array = trial.results[spec.name]
         out.print(f"[bold]{escape(spec.name)}[/]  {escape(type_text(spec))}")
         if top is not None and array.size:

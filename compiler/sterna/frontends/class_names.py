@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sterna.frontends.archives import member_content
+from sterna.frontends.detectors import with_detections
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
@@ -26,17 +27,24 @@ _LEAST = 2  # one name says nothing
 _SYNSET = re.compile(r"^n\d{8}\s+(?=\S)")
 #: Names that people give such files, in the order in which they are looked at; `*` stands for the model's own name.
 USUAL = (
-    "*.names", "*.labels", "*.labels.txt", "*_labels.txt", "labels.txt", "label.txt", "classes.txt", "synset_words.txt",
-    "synset.txt", "imagenet_classes.txt", "metadata.json", "labels.json", "classes.json", "imagenet_class_index.json",
+    "*.names", "*.labels", "*.labels.txt", "*_labels.txt", "labels.txt", "label.txt", "classes.txt", "labelmap.txt",
+    "synset_words.txt", "synset.txt", "imagenet_classes.txt", "metadata.json", "labels.json", "classes.json",
+    "imagenet_class_index.json", "*label_map.pbtxt", "*labelmap*.pbtxt", "*labelmap*.prototxt",
 )  # fmt: skip
+#: An entry of the label maps of TensorFlow's and Caffe's detectors, and its fields.
+_ITEM = re.compile(r"\bitem\s*\{([^{}]*)\}")
+_NUMBER = re.compile(r"\b(?:id|label)\s*:\s*(\d{1,5})\b")
+_NAME = re.compile(r"""\b(?:display_)?name\s*:\s*("([^"]*)"|'([^']*)')""")
 
 
-def with_class_names(graph: Graph, source: Source) -> Graph:
+def with_class_names(graph: Graph, source: Source, front_end: str) -> Graph:
     """The graph with the names of classes that lie beside its model or in its archive, unless it says some itself."""
     if source.path is None or graph.metadata.get("labels"):
         return graph
     for read in _lists(source):
         names = names_of(read())
+        if names and (detector := with_detections(graph, names, front_end)) is not None:
+            return detector
         fitting = [name for name, value in zip(graph.output_names, graph.results, strict=False) if _fits(value, names)]
         if len(fitting) == 1:
             return replace(graph, metadata={**graph.metadata, "labels": {fitting[0]: list(names)}})
@@ -101,12 +109,26 @@ def names_of(content: bytes) -> tuple[str, ...]:
     """The names in the content of such a file."""
     try:
         text = content.decode("utf-8-sig")
-        found = _of_json(json.loads(text)) if text.lstrip()[:1] in ("{", "[") else text.splitlines()
+        items = _ITEM.findall(text)
+        found = _of_items(items) if items else None
+        if found is None:
+            found = _of_json(json.loads(text)) if text.lstrip()[:1] in ("{", "[") else text.splitlines()
     except (ValueError, RecursionError):
         return ()
     while found and not found[-1].strip():
         found = found[:-1]
     return tuple(_SYNSET.sub("", line.strip()) for line in found[:MOST])
+
+
+def _of_items(items: Sequence[str]) -> list[str]:
+    """The names of a label map by their numbers, empty where a number has none."""
+    named: dict[int, str] = {}
+    for item in items:
+        number, names = _NUMBER.search(item), _NAME.findall(item)
+        if number is not None and names and int(number[1]) < MOST:
+            _, double, single = names[-1]  # the name to display stands after the one that data have
+            named[int(number[1])] = double or single
+    return [named.get(n, "") for n in range(max(named, default=-1) + 1)]
 
 
 def _of_json(value: Any) -> list[str]:

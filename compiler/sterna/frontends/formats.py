@@ -19,6 +19,7 @@ from sterna.frontends import custom
 from sterna.frontends.archives import Unpacked
 from sterna.frontends.class_names import with_class_names
 from sterna.frontends.description import Description
+from sterna.frontends.detectors import with_value_labels
 from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
 from sterna.frontends.source import Source, looks_like
 from sterna.frontends.tripped import reading
@@ -248,7 +249,9 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
     # Where a file's numbers overflow, what is made of them is infinite, as anywhere else in the compiler.
     with np.errstate(all="ignore"), reading(source.name):
         graph = frontend.read(source, options)
-    return with_class_names(graph, source) if frontend.named_classes else graph
+    if frontend.named_classes:
+        graph = with_class_names(graph, source, frontend.name)
+    return with_value_labels(graph, frontend.name)
 
 
 def describe_model(model: Model, options: ReadOptions | None = None) -> Description:

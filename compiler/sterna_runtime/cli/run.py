@@ -11,7 +11,17 @@ import numpy as np
 from sterna_runtime.bundle import Bundle
 from sterna_runtime.cli.plain import echo, print_json, table
 from sterna_runtime.cli.reports import duration, type_text
-from sterna_runtime.cli.trial import Asked, Trial, check_output, encoded, refuse_file, top_rows, trial_json, tried
+from sterna_runtime.cli.trial import (
+    Asked,
+    Trial,
+    check_output,
+    encoded,
+    refuse_file,
+    shown_detections,
+    top_rows,
+    trial_json,
+    tried,
+)  # fmt: skip
 from sterna_runtime.cli.values import unique
 from sterna_runtime.errors import error
 from sterna_runtime.strings import load
@@ -44,7 +54,10 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _print(model: Bundle, trial: Trial, threads: int, top: int | None) -> None:
-    for spec in model.outputs:
+    hidden, found = shown_detections(model, trial, top)
+    if found:
+        echo(table([[f"  {what}", *numbers] for what, *numbers in found], right=(1, 2, 3, 4, 5)))
+    for spec in (spec for spec in model.outputs if spec.name not in hidden):
         array = trial.results[spec.name]
         echo(f"{spec.name}  {type_text(spec)}")
         if top is not None and array.size:

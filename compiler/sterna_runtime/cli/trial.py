@@ -16,6 +16,7 @@ import numpy as np
 from sterna_runtime.bundle import Bundle
 from sterna_runtime.cli.files import ImageOptions, Normalization, read_inputs
 from sterna_runtime.cli.reports import spec_json
+from sterna_runtime.detections import CORNERS, detecting_outputs, detections
 from sterna_runtime.errors import Diagnostic, SternaError, error
 from sterna_runtime.inputs import Array, TensorSpec, match_inputs
 from sterna_runtime.profile import NodeTime
@@ -194,6 +195,18 @@ def top_rows(model: Bundle, name: str, array: Array, count: int) -> list[dict[st
     ]
 
 
+def shown_detections(model: Bundle, trial: Trial, top: int | None) -> tuple[set[str], list[list[str]]]:
+    """Of a detector the outputs that need not be shown, and a table of what it found: what, how sure, where."""
+    found = None if top is None else detections(model.metadata, trial.results, top)
+    if found is None:
+        return set(), []
+    rows = [
+        [row.get("label") or str(row["class"]), f"{row['score']:.5g}", *(f"{edge:.5g}" for edge in row["box"])]
+        for row in found
+    ]
+    return detecting_outputs(model.metadata), [["detected", "score", *CORNERS], *rows]
+
+
 def trial_json(model: Bundle, trial: Trial, threads: int, top: int | None) -> dict[str, Any]:
     """What came of it, for scripts; `top`: how many of the largest elements of every output."""
     outputs = []
@@ -210,6 +223,8 @@ def trial_json(model: Bundle, trial: Trial, threads: int, top: int | None) -> di
         "fastest_seconds": min(trial.times),
         "outputs": outputs,
     }
+    if top is not None and (found := detections(model.metadata, trial.results, top)) is not None:
+        data["detections"] = found
     if trial.nodes:
         data["nodes"] = [
             {
