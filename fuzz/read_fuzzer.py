@@ -108,7 +108,7 @@ def fuzz(budget: Budget, seed: int, work: Path) -> list[Finding]:
                     for place, bad in batch(inputs, range(made[form], end), execute[form], budget, work):
                         made[form] = place + 1
                         if bad is not None:
-                            note(found, bad, inputs[place])
+                            note(found, bad, inputs[place], f" at {place} of {form}")
     for form, count in made.items():
         print(f"  {form:14} {count:>9,} read, {execute[form].accepted:>9,} of them taken for models", flush=True)
     return list(found.values())

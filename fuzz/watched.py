@@ -102,14 +102,18 @@ def _short(path: str) -> str:
     return "/".join(parts[-3:] if "sterna" in parts else parts[-2:])
 
 
-def note(found: dict[str, Finding], bad: Bad, content: bytes) -> None:
-    """Keeps the smallest input of each place that a failure comes from."""
+def note(found: dict[str, Finding], bad: Bad, content: bytes, origin: str = "") -> None:
+    """Keeps the smallest input of each place that a failure comes from.
+
+    Args:
+        origin: what input that is, to be printed with it.
+    """
     where = bad.text.rpartition("\n    ")[2].split(" <- ")[0] if "\n" in bad.text else bad.text[:60]
     if bad.text.startswith("E0901"):
         where = bad.text.rpartition(" at ")[2]
     known = found.get(f"{bad.kind} {where}")
     if known is None:
-        print(f"  found: {bad.kind}: {bad.text}", flush=True)
+        print(f"  found{origin}: {bad.kind}: {bad.text}", flush=True)
     if known is None or len(content) < len(known.data):
         found[f"{bad.kind} {where}"] = Finding(bad.kind, bad.text, content)
 

@@ -92,7 +92,7 @@ def _is_suppressed(graph: Graph, value: Value) -> bool:
         seen.add(id(node))
         if "suppression" in node.op:
             return True
-        waiting += node.inputs
+        waiting += [each for each in node.inputs if each is not None]
     return False
 
 
@@ -127,5 +127,5 @@ def _goes_with(value: Value, boxes: Value) -> bool:
     shape = value.shape[:-1] if value.type.rank == boxes.type.rank and value.shape[-1] == 1 else value.shape
     if len(shape) != boxes.type.rank - 1:
         return False
-    pairs = zip(shape, boxes.shape, strict=False)
-    return all(a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in pairs)
+    known = value.type.is_static and boxes.type.is_static
+    return not known or all(a == b for a, b in zip(shape, boxes.shape, strict=False))
