@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 from random_layers.drawing import Draw, save_arrays, write_cases
-from random_layers.tfjs_files import write_layers_model
+from random_layers.tfjs_files import write_layers_model, write_numbered_layers_model
 
 L, ops = keras.layers, keras.ops
 #: What applies a layer to a symbolic tensor.
@@ -301,8 +301,11 @@ def write(d: Draw, folder: Path, number: int) -> str | None:
     if not np.isfinite(y).all():
         return None
     file = folder / FILES[number % len(FILES)]
-    if file.suffix == ".json":
+    if file.suffix == ".json" and number % 2:
         write_layers_model(model, file)
+    elif file.suffix == ".json":
+        model.save(folder / "whole.keras")
+        write_numbered_layers_model(folder / "whole.keras", file)
     else:
         model.save(file)
     save_arrays(folder, {"x": x}, [y])

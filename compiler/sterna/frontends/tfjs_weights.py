@@ -70,7 +70,8 @@ def _weight(entry: dict[str, Any], content: bytes, at: int) -> tuple[Array, int]
     if quantization is not None and stored is not np.float16:
         array = array * np.float32(_number(quantization, "scale")) + np.float32(_number(quantization, "min"))
         array = np.rint(array) if dtype == "int32" else array
-    return np.ascontiguousarray(array, _TYPES[dtype] if dtype != "float16" else np.float32), size
+    # Not ascontiguousarray, which gives a number without dimensions one.
+    return np.asarray(array, _TYPES[dtype] if dtype != "float16" else np.float32, order="C"), size
 
 
 def _number(quantization: dict[str, Any], key: str) -> float:

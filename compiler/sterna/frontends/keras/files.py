@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ import h5py
 
 from sterna.errors import SternaError, error
 from sterna.frontends.archives import member_content
-from sterna.frontends.keras.stores import InMemory, NamedStore, NumberedStore, Store
+from sterna.frontends.keras.stores import Group, InMemory, NamedStore, NumberedStore, Store
 from sterna.frontends.pairs import without_weights
 from sterna.frontends.source import Source
 from sterna.frontends.tfjs_weights import tfjs_weights
+from sterna.ir.graph import Array
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 MOST_JSON = 256 << 20
@@ -229,9 +231,25 @@ def _layers_model(model: dict[str, Any], path: Path) -> ModelFile:
     else:
         raise error("E0103", "modelTopology has no model_config")
     arrays = tfjs_weights(model.get("weightsManifest"), partial(_shard, path.parent))
+    measured = sum(a.size for a in arrays.values()), sum(a.nbytes for a in arrays.values())
+    return ModelFile(config, version, "TensorFlow.js", _manifested(arrays, config), measured)
+
+
+def _manifested(arrays: dict[str, Array], config: dict[str, Any]) -> Store | dict[str, Store]:
+    """The variables of a manifest. Of `.keras` files its writer keeps the numbers (`layers/dense/vars/0`), of others
+    the names, before which that of a Sequential model may stand (`sequential/dense/kernel`)."""
+    if arrays and all(re.search(r"(^|/)vars/\d+$", name) for name in arrays):
+        return NumberedStore(Group.of({name: InMemory(array) for name, array in arrays.items()}), "the model")
+    inner = config["config"].get("layers") if isinstance(config.get("config"), dict) else config.get("config")
+    known = {_name_of(layer) for layer in inner or () if isinstance(layer, dict)}
     layers: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
-        layers.setdefault(name.split("/")[0], {})[name] = InMemory(array)
-    stores: dict[str, Store] = {name: NamedStore(found, name) for name, found in layers.items()}
-    measured = sum(a.size for a in arrays.values()), sum(a.nbytes for a in arrays.values())
-    return ModelFile(config, version, "TensorFlow.js", stores, measured)
+        path = name.split("/")
+        owner = next((part for part in path[:-1] if part in known), path[0])
+        layers.setdefault(owner, {})[name] = InMemory(array)
+    return {name: NamedStore(found, name) for name, found in layers.items()}
+
+
+def _name_of(layer: dict[str, Any]) -> Any:
+    inner = layer.get("config")
+    return layer.get("name") or (inner.get("name") if isinstance(inner, dict) else None)

@@ -54,7 +54,7 @@ class NumberedStore:
     """A group of the native format: `vars/0`, `vars/1` ..., and groups for the layers within.
 
     Args:
-        group: of h5py; None where the file has none.
+        group: of h5py, or a `Group`; None where the file has none.
         where: for messages.
     """
 
@@ -138,6 +138,32 @@ class NamedStore:
 
     def count(self) -> int:
         return len(self.arrays)
+
+
+class Group(dict[str, Any]):
+    """Arrays and groups by name, with what is asked of a group of h5py."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attrs: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any]) -> Group:
+        """A group from arrays by their paths.
+
+        Raises:
+            SternaError: E0103, a path goes through an array.
+        """
+        top = cls()
+        for path, array in arrays.items():
+            *outer, last = path.split("/")
+            at: Any = top
+            for name in outer:
+                at = at.setdefault(name, cls())
+                if not isinstance(at, Group):
+                    raise error("E0103", f"the weight {path} lies within another one")
+            at[last] = array
+        return top
 
 
 class InMemory:

@@ -17,9 +17,10 @@ from typing import Any
 
 from sterna.errors import SternaError, error
 from sterna.frontends.tensorflow.files import Files
-from sterna.frontends.tensorflow.model import Model, Port, Signature
+from sterna.frontends.tensorflow.model import Model, Node, Port, Signature
 from sterna.frontends.tensorflow.schema import message
 from sterna.frontends.tfjs_weights import tfjs_weights
+from sterna.ir.graph import Array
 
 _ENUM = {
     "DT_FLOAT": 1, "DT_DOUBLE": 2, "DT_INT32": 3, "DT_UINT8": 4, "DT_INT16": 5, "DT_INT8": 6, "DT_STRING": 7,
@@ -55,15 +56,24 @@ def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> 
         raise error(
             "E0103", f"{files.main} is no model of TensorFlow.js", f"{type(problem).__name__}: {problem}"
         ) from None
-    nodes = {
-        name: replace(node, attributes={**node.attributes, "value": weights[name]})
-        if node.op == "Const" and name in weights
-        else node
-        for name, node in model.nodes.items()
+    functions = {
+        name: replace(function, nodes=_with_weights(function.nodes, weights))
+        for name, function in model.functions.items()
     }
     known = {} if signature is None else {"serving_default": signature}
     producer = str(text.get("convertedBy") or text.get("generatedBy") or "")
-    return replace(model, nodes=nodes, signatures=known, producer=producer)
+    nodes = _with_weights(model.nodes, weights)
+    return replace(model, nodes=nodes, functions=functions, signatures=known, producer=producer)
+
+
+def _with_weights(nodes: Mapping[str, Node], weights: Mapping[str, Array]) -> dict[str, Node]:
+    """Nodes whose constants have their values; the constants of functions are called as no others are."""
+    return {
+        name: replace(node, attributes={**node.attributes, "value": weights[name]})
+        if node.op == "Const" and name in weights
+        else node
+        for name, node in nodes.items()
+    }
 
 
 def _fill(made: Any, given: Mapping[str, Any], depth: int) -> None:
@@ -76,11 +86,9 @@ def _fill(made: Any, given: Mapping[str, Any], depth: int) -> None:
         field = fields.get(name) or fields.get(key)
         if field is None or value is None:
             continue
-        if field.message_type is not None and field.message_type.name.endswith("Entry") and isinstance(value, dict):
+        if field.message_type is not None and "key" in field.message_type.fields_by_name and isinstance(value, dict):
             for entry, content in value.items():
-                item = getattr(made, field.name).add(key=entry)
-                item.value.SetInParent()
-                _fill(item.value, content, depth + 1)
+                _fill(getattr(made, field.name).add(), {"key": entry, "value": content}, depth + 1)
         elif field.message_type is not None:
             if isinstance(value, list):
                 for content in value:

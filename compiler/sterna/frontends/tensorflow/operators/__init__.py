@@ -10,6 +10,7 @@ from sterna.frontends.custom import translations
 from sterna.frontends.tensorflow.operators import (
     arithmetic,
     convolution,
+    counting,
     images,
     lists,
     matrices,
@@ -21,7 +22,9 @@ from sterna.frontends.tensorflow.operators import (
 )
 from sterna.frontends.tensorflow.translation import Translator
 
-_MODULES = (arithmetic, convolution, images, lists, matrices, pictures, recurrent, selection, shapes, spectra)
+_MODULES = (
+    arithmetic, convolution, counting, images, lists, matrices, pictures, recurrent, selection, shapes, spectra,
+)  # fmt: skip
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
 #: Names of results of operators with several, as functions name them.

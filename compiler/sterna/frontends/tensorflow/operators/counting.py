@@ -1,0 +1,58 @@
+"""Operators that count: how often numbers occur, and how many elements of a sorted row come before a number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sterna.frontends.tensorflow.translation import Translation, Translator
+from sterna.ir.graph import Value
+
+
+def _reduced(t: Translation, operator: str, x: Value) -> Value:
+    """Along the last dimension, which goes."""
+    return t.op(operator, x, axes=(x.type.rank - 1,), keep_dims=False)
+
+
+def _count_of(t: Translation, rows: Value, x: Value, comparison: str, dtype: str) -> Value:
+    """How many elements of the last dimension of `rows` compare so with each element of x; rows broadcast to x."""
+    before = t.op(comparison, rows, t.reshape(x, (*x.shape, 1)))
+    return _reduced(t, "reduce_sum", t.cast(before, dtype))
+
+
+def bucketize(t: Translation) -> Value:
+    x = t.input(0)
+    bounds = t.constant(np.asarray(t.option("boundaries", ()), np.float32))
+    return _count_of(t, bounds, t.cast(x, "float32"), "less_equal", "int32")
+
+
+def _bound(comparison: str) -> Translator:
+    """Where the values of each row would stand in the sorted row beside it."""
+
+    def translate(t: Translation) -> Value:
+        rows, x = t.input(0), t.input(1)
+        wide = t.reshape(rows, (rows.shape[0], 1, rows.shape[1]))
+        return _count_of(t, wide, x, comparison, t.dtype("out_type", "int32"))
+
+    return translate
+
+
+def bincount(t: Translation) -> Value:
+    """How often 0 ... size - 1 occur in a row, or the sums of the weights of their places; larger numbers do not count."""
+    x, size, weights = t.input(0), t.integer_of(1, "the size"), t.input(2)
+    dtype = weights.dtype
+    if t.kind == "Bincount":
+        x = t.reshape(x, (x.type.elements,))
+    numbers = t.reshape(t.constant(np.arange(size), x.dtype), (size, 1))
+    hits = t.op("equal", t.reshape(x, (*x.shape[:-1], 1, x.shape[-1])), numbers)
+    if t.option("binary_output", False):
+        return t.cast(_reduced(t, "reduce_any", hits), dtype)
+    counted = t.cast(hits, dtype)
+    if weights.type.elements != 0:
+        counted = t.op("mul", counted, t.reshape(weights, (*x.shape[:-1], 1, x.shape[-1])))
+    return _reduced(t, "reduce_sum", counted)
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Bincount": bincount, "Bucketize": bucketize, "DenseBincount": bincount, "LowerBound": _bound("less"),
+    "UpperBound": _bound("less_equal"),
+}  # fmt: skip

@@ -1,0 +1,35 @@
+"""A sample of `ci/keras-models`: every form of one model gives one set of numbers, on Keras' smallest backend."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("KERAS_BACKEND", "numpy")
+pytest.importorskip("keras", reason="keras is not installed")
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+from keras_compare import distance, outcome_of
+from keras_models import write
+
+
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize("name", ["siamese_pictures", "sentiment_lstm"])
+def test_every_form_of_a_model(name: str, tmp_path: Path) -> None:
+    """Shared and nested layers; Sequential, whose name the weights of TensorFlow.js bear."""
+    write(name, tmp_path / name)
+    agree, text = outcome_of(tmp_path / name)
+    assert agree, text
+    assert text.count(",") == 3, "four forms without TensorFlow"
+
+
+def test_differences_are_seen() -> None:
+    x = np.array([1.0, -2.0], np.float32)
+    assert distance([x], [x]) == 0
+    assert distance([x], [x + 0.5]) == pytest.approx(1 / 3)
+    assert distance([x], [x[:1]]) == distance([x], [x.astype(np.float64)]) == np.inf
+    assert distance([x * np.nan], [x]) == np.inf
