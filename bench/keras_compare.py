@@ -1,4 +1,4 @@
-"""Compiles what `keras_models.py` wrote: every form of a model gives the numbers of Keras, and those of the other forms.
+"""Compiles what `keras_models.py` wrote: all forms of a model give one set of numbers, which is that of Keras.
 
     python bench/keras_compare.py FOLDER [NAME ...]
 
@@ -26,9 +26,10 @@ LEAST_SCALE = 1e-3
 
 def results_of(model: Path, given: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What a model computes. Inputs are found by name, or where there is one by its place."""
-    with sterna.compile(model, generator="llvm", tuning=False, dims={"batch": len(next(iter(given.values())))}) as bundle:
+    first = next(iter(given.values()))
+    with sterna.compile(model, generator="llvm", tuning=False, dims={"batch": len(first)}) as bundle:
         names = [tensor.name for tensor in bundle.inputs]
-        by_name = given if len(names) > 1 else {names[0]: next(iter(given.values()))}
+        by_name = given if len(names) > 1 else {names[0]: first}
         return list(bundle.run(by_name).values())
 
 

@@ -1,9 +1,10 @@
-"""Models of keras.applications and of layers as people put them together, each in every form that Keras models are kept in.
+"""Models of keras.applications and of layers as people put them together, in every form that Keras models are kept in.
 
 Runs where Keras and TensorFlow are installed: `ci/keras-models` makes such an environment. Each model becomes a folder
-with `model.keras`, `model.h5`, `saved` (a SavedModel), of TensorFlow.js the layers models `layers` and `layers_h5` and the
-graph model `graph`, and `case.npz`: inputs `in_NAME`, outputs `out0` ... in the model's order. Where Keras has another
-backend than TensorFlow, the layers models are written without the converter, and `saved` and `graph` are left out.
+with `model.keras`, `model.h5`, `saved` (a SavedModel), of TensorFlow.js the layers models `layers` and `layers_h5` and
+the graph model `graph`, and `case.npz`: inputs `in_NAME`, outputs `out0` ... in the model's order. Where Keras has
+another backend than TensorFlow, the layers models are written without the converter, and `saved` and `graph` are left
+out.
 
     python bench/keras_models.py FOLDER [NAME ...]
 """
@@ -22,6 +23,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import keras
 import numpy as np
 
+import tensorflow_js
 from keras_zoo import ZOO
 from random_layers import tfjs_files
 from random_layers.drawing import save_arrays
@@ -112,12 +114,10 @@ def write(name: str, folder: Path) -> None:
     model.save(folder / "model.keras")
     model.save(folder / "model.h5")
     if keras.backend.backend() == "tensorflow":
-        from tensorflow_js import write_graph_model, write_layers_model
-
         model.export(folder / "saved", verbose=False)
-        write_layers_model(folder / "model.keras", folder / "layers")
-        write_layers_model(folder / "model.h5", folder / "layers_h5")
-        write_graph_model(folder / "saved", folder / "graph")
+        tensorflow_js.write_layers_model(folder / "model.keras", folder / "layers")
+        tensorflow_js.write_layers_model(folder / "model.h5", folder / "layers_h5")
+        tensorflow_js.write_graph_model(folder / "saved", folder / "graph")
     else:
         tfjs_files.write_numbered_layers_model(folder / "model.keras", folder / "layers" / "model.json")
         tfjs_files.write_layers_model(model, folder / "layers_h5" / "model.json")

@@ -126,7 +126,7 @@ def video_c3d() -> Any:
 
 
 def temporal_convolutions() -> Any:
-    """Bai et al., "An empirical evaluation of generic convolutional and recurrent networks", 2018; with WaveNet's gates."""
+    """Bai et al., "An empirical evaluation of generic convolutional and recurrent networks", 2018; gates of WaveNet."""
     signal = keras.Input((40, 3), name="signal")
     x = L.Conv1D(8, 1)(signal)
     for rate in (1, 2, 4, 8):

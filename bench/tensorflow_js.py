@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -18,8 +19,6 @@ def _converter(name: str) -> Any:
     for missing in ("tensorflow_decision_forests", "tensorflowjs.converters.jax_conversion"):
         stand_in: Any = sys.modules.setdefault(missing, ModuleType(missing))
         stand_in.convert_jax = None
-    from importlib import import_module
-
     return import_module(f"tensorflowjs.converters.{name}")
 
 

@@ -4,7 +4,8 @@
 
 Kernels of one text are one function over tensors of one layout, and take the same time. Of models whose kernels differ,
 those that only one form has are named, with what they compute and read and write. A model from `.pt2` counts as slower
-where it computes, or reads and writes, more than 1.02 times as much as the one from ONNX. The exit status is 0 if none is.
+where it computes, or reads and writes, more than 1.02 times as much as the one from ONNX. The exit status is 0 if none
+does.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from sterna.passes.context import context_of
 from sterna.passes.kernels import Call
 from sterna.pipeline import walk
 from sterna.te.tensor import Kernel
-
 
 MOST = 1.02
 
@@ -109,8 +109,8 @@ def main() -> int:
             f"{a:,} against {b:,} {what}"
             for a, b, what in zip(total(ours), total(theirs), ("kernels", "products", "bytes"), strict=True)
         )
-        print(f"{file.stem}: {'SLOWER, ' if more else ''}{figures}\n  .pt2: {shown(only_in(ours, theirs))}\n  ONNX: {shown(only_in(theirs, ours))}",
-              flush=True)  # fmt: skip
+        print(f"{file.stem}: {'SLOWER, ' if more else ''}{figures}")
+        print(f"  .pt2: {shown(only_in(ours, theirs))}\n  ONNX: {shown(only_in(theirs, ours))}", flush=True)
     print(f"{same} with the same kernels, {differ} with others, {slower} of which do more than {MOST} times as much")
     return int(slower > 0 or not same + differ)
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
+from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
 from support.graph_defs import GraphWriter, Kind
@@ -66,6 +67,29 @@ def test_how_often(tmp_path: Path, shape: tuple[int, ...], weighted: bool, binar
     counts = [np.bincount(row, factor, 9)[:size] for row, factor in zip(rows, factors, strict=False)]
     wanted = np.reshape(counts, (*shape[:-1], size))
     np.testing.assert_allclose(result(g, tmp_path, x=x), wanted > 0 if binary else wanted, atol=1e-6)
+
+
+def test_a_size_that_is_held_to_one_number(tmp_path: Path) -> None:
+    """As tf.math.bincount writes it where `minlength` and `maxlength` are the same."""
+    x = np.array([0, 3, 3, 7], np.int32)
+    g = GraphWriter()
+    g.input("x", x.shape, "int32")
+    g.node("Max", ["x", g.constant(np.array([0], np.int32))], name="largest")
+    g.node("Maximum", [g.constant(np.int32(5)), "largest"], name="longer")
+    g.node("Minimum", [g.constant(np.int32(5)), "longer"], name="size")
+    g.node("DenseBincount", ["x", "size", g.constant(np.zeros(0, np.float32))], name="y")
+    np.testing.assert_array_equal(result(g, tmp_path, x=x), [1, 0, 0, 2, 0])
+
+
+def test_a_size_that_is_not_known(tmp_path: Path) -> None:
+    g = GraphWriter()
+    g.input("x", (3,), "int32")
+    g.node("Max", ["x", g.constant(np.array([0], np.int32))], name="largest")
+    g.node("Maximum", [g.constant(np.int32(4)), "largest"], name="longer")
+    g.node("Minimum", [g.constant(np.int32(5)), "longer"], name="size")
+    g.node("DenseBincount", ["x", "size", g.constant(np.zeros(0, np.float32))], name="y")
+    with pytest.raises(SternaError, match="needs the size to be constant"):
+        result(g, tmp_path, x=np.zeros(3, np.int32))
 
 
 @pytest.mark.parametrize("shape", [(), (6,), (2, 3)])

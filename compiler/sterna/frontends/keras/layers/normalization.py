@@ -100,11 +100,21 @@ def unit_normalization(t: Translation) -> Value:
     return t.op("div", x, t.op("sqrt", t.op("maximum", square, t.scalar(1e-12, x.dtype))))
 
 
+def layer_scale(t: Translation) -> Value:
+    """A factor for each channel, as the networks ConvNeXt of keras.applications have it; a layer of the same name may
+    be anything."""
+    if t.layer.config.get("projection_dim") is None:
+        raise t.unsupported("that is not the one of keras.applications")
+    (gamma,) = t.variables("gamma")
+    return t.op("mul", t.x, t.weight(gamma, t.x))
+
+
 LAYERS: dict[str, Translator] = {
     "BatchNormalization": batch_normalization,
     "SyncBatchNormalization": batch_normalization,
     "BatchNormalizationV1": batch_normalization,
     "LayerNormalization": layer_normalization,
+    "LayerScale": layer_scale,
     "GroupNormalization": group_normalization,
     "RMSNormalization": rms_normalization,
     "UnitNormalization": unit_normalization,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sterna.frontends.tensorflow.translation import Translation, Translator
-from sterna.ir.graph import Value
+from sterna.ir.graph import Node, Value
 
 
 def _reduced(t: Translation, operator: str, x: Value) -> Value:
@@ -36,9 +38,33 @@ def _bound(comparison: str) -> Translator:
     return translate
 
 
+def _size(t: Translation) -> int:
+    """How many numbers are counted: a constant, or what is held to one by a minimum and a maximum, as tf.math.bincount
+    holds it with `minlength` and `maxlength`."""
+    if not t.known(1):
+        made = {value: node for node in t.builder.nodes for value in node.outputs}
+        least, most = _limit(made, t.input(1), "maximum"), _limit(made, t.input(1), "minimum")
+        if least is not None and most is not None and least >= most:
+            return most
+    return t.integer_of(1, "the size")
+
+
+def _limit(made: Mapping[Value, Node], x: Value, kind: str) -> int | None:
+    """The constant that a maximum or a minimum among the last steps of a number holds it to."""
+    while (node := made.get(x)) is not None and node.op in ("cast", "minimum", "maximum"):
+        known = [int(v.data) for v in node.inputs if v is not None and v.data is not None and v.data.size == 1]
+        if node.op == kind and known:
+            return known[0]
+        rest = [v for v in node.inputs if v is not None and v.data is None]
+        if len(rest) != 1:
+            return None
+        x = rest[0]
+    return None
+
+
 def bincount(t: Translation) -> Value:
-    """How often 0 ... size - 1 occur in a row, or the sums of the weights of their places; larger numbers do not count."""
-    x, size, weights = t.input(0), t.integer_of(1, "the size"), t.input(2)
+    """How often 0 ... size - 1 occur in a row, or the sums of the weights of their places; larger ones do not count."""
+    x, size, weights = t.input(0), _size(t), t.input(2)
     dtype = weights.dtype
     if t.kind == "Bincount":
         x = t.reshape(x, (x.type.elements,))
