@@ -1,6 +1,6 @@
 """Hardware intrinsics: what an instruction computes, as a tensor expression, and how each generator writes it.
 
-A target names those that it has among its capabilities (`int_dot`, `float_dot`, `int_tile`), the step `tensorize`
+A target names those that it has among its capabilities (`int_dot`, `float_dot`, `int_tile`, `fragments` of its threads), the step `tensorize`
 matches one to the innermost loops of a stage, and a test holds every lowering to its behaviour on the machines that can
 run it.
 """
@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from sterna.intrinsics.declaration import ANY_MEMORY, Form, Intrinsic, Lowering, Place, TileShape, TileUnit
 from sterna.intrinsics.dot import DOT_PRODUCTS, FLOAT_DOT_PRODUCTS
+from sterna.intrinsics.fragment import FRAGMENT_PRODUCTS
 from sterna.intrinsics.tile import TILE_PRODUCTS
 
-#: Those that multiply vectors of integers, of floats, and those that multiply tiles, by the names that targets and
-#: schedules give them.
+#: Those that multiply vectors of integers, of floats, those that multiply tiles, and fragments of matrices, by the names
+#: that targets and schedules give them.
 DOTS: dict[str, Intrinsic] = {i.name: i for i in DOT_PRODUCTS}
 FLOAT_DOTS: dict[str, Intrinsic] = {i.name: i for i in FLOAT_DOT_PRODUCTS}
 TILES: dict[str, Intrinsic] = {i.name: i for i in TILE_PRODUCTS}
+FRAGMENTS: dict[str, Intrinsic] = {i.name: i for i in FRAGMENT_PRODUCTS}
 #: Every intrinsic.
-INTRINSICS: dict[str, Intrinsic] = {**DOTS, **FLOAT_DOTS, **TILES}
+INTRINSICS: dict[str, Intrinsic] = {**DOTS, **FLOAT_DOTS, **TILES, **FRAGMENTS}
 
 __all__ = [
     "ANY_MEMORY",
     "DOTS",
     "FLOAT_DOTS",
+    "FRAGMENTS",
     "INTRINSICS",
     "TILES",
     "Form",

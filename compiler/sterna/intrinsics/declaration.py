@@ -28,20 +28,26 @@ Rounding = Callable[..., Array]
 class TileUnit:
     """Registers of two dimensions, tiles, that some intrinsics take their operands from.
 
+    Tiles of a processor have registers that are configured. Those of a subgroup of threads, fragments of matrices, are
+    held by all of its threads together, each a part; an operation on them is one of the whole subgroup.
+
     Args:
         names: by language ("c", "llvm") the names of the functions `configure` (address), `release` (), `zero` (tile),
             `load` and `store` (tile, address, bytes from row to row), where a tile is the number of its register.
         header: what C includes for them.
         registers: how many tiles there are, accumulators and operands alike.
-        configuration: the memory that `configure` reads, by the shapes of the registers.
         load_cycles: from one load to the next.
+        configuration: the memory that `configure` reads, by the shapes of the registers; None where nothing is
+            configured.
+        threads: that hold a tile together.
     """
 
     names: Mapping[str, Mapping[str, str]]
     header: str
     registers: int
-    configuration: Callable[[Sequence[TileShape]], bytes]
     load_cycles: int
+    configuration: Callable[[Sequence[TileShape]], bytes] | None = None
+    threads: int = 1
 
 
 class Form(Enum):

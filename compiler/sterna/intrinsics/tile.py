@@ -41,7 +41,7 @@ _AMX = TileUnit(
             "load": "llvm.x86.tileloadd64", "store": "llvm.x86.tilestored64",
         },
     },
-    header="immintrin.h", registers=8, configuration=_amx_configuration, load_cycles=8,
+    header="immintrin.h", registers=8, load_cycles=8, configuration=_amx_configuration,
 )  # fmt: skip
 
 

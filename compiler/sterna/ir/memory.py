@@ -96,10 +96,12 @@ STACK = Scope("stack", "thread", kind="array")
 REGISTER = Scope("register", "thread", kind="variables")
 #: One tile of the hardware per index.
 TILE = Scope("tile", "thread", kind="tiles")
+#: One tile per index that the threads of a subgroup hold together.
+FRAGMENT = Scope("fragment", "subgroup", kind="tiles")
 #: Where the next state of a recurrence belongs, which outlives the step.
 STATE = Scope("state", "block", kind="recurrence")
 
-BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE, STATE)}
+BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE, FRAGMENT, STATE)}
 
 
 @dataclass(frozen=True, kw_only=True)

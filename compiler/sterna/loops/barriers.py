@@ -26,6 +26,8 @@ from sterna.te.position import IndexAtom
 _BARRIER = P.Barrier("block")
 #: Elements of two statements that are compared one by one.
 MOST_COMPARED = 1 << 18
+#: More elements than a tile has.
+_MOST_OF_TILE = 1 << 12
 #: A symbol for the threads along each axis, whatever the loops over them are called.
 _NUMBER: dict[ThreadAxis, Symbol] = {axis: Symbol(axis, 0, None) for axis in THREADS}
 
@@ -36,12 +38,12 @@ def with_barriers(body: P.Stmt) -> P.Stmt:
         return body
     if any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(body)):
         return _of_tasks(body)
-    return _Task(P.thread_counts(body)).placed(body, _Place())[0]
+    return _Task(P.thread_counts(body), P.subgroup(body)).placed(body, _Place())[0]
 
 
 def _of_tasks(stmt: P.Stmt) -> P.Stmt:
     if isinstance(stmt, P.For) and stmt.kind == "parallel":
-        task = _Task(P.thread_counts(stmt.body))
+        task = _Task(P.thread_counts(stmt.body), P.subgroup(stmt.body))
         return stmt.changed(body=task.placed(stmt.body, _Place())[0])
     return P.map_children(stmt, _of_tasks)
 
@@ -80,6 +82,8 @@ class _Use:
     Args:
         index: in terms of threads' numbers; None where no formula says which.
         numbers, guards: of the threads that touch them, as of a `_Place`.
+        tile: elements from the first one on, in the order of a tile, that a subgroup of threads touches together; by
+            `statement`. It may be any of its threads that touches one, but it always is the same one by that statement.
         loops: (first, iterations) of those around it, out to where it is compared.
     """
 
@@ -88,6 +92,8 @@ class _Use:
     writes: bool
     numbers: Mapping[ThreadAxis, tuple[int, int]]
     guards: tuple[tuple[Int, Int], ...]
+    tile: tuple[int, ...] = ()
+    statement: P.Stmt | None = None
     loops: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
 
     def within(self, loop: P.For) -> _Use:
@@ -123,11 +129,12 @@ class _Task:
     """The walk through a task.
 
     Args:
-        counts: how many threads it has along each axis.
+        counts: how many threads it has along each axis; lanes: how many of them are a subgroup that holds tiles.
     """
 
-    def __init__(self, counts: Mapping[ThreadAxis, int]):
-        self.counts = counts
+    def __init__(self, counts: Mapping[ThreadAxis, int], lanes: int):
+        self.counts, self.lanes = counts, lanes
+        self.collective: dict[P.Stmt, int] = {}
 
     def placed(self, s: P.Stmt, place: _Place) -> tuple[P.Stmt, _Uses]:
         """A statement with barriers inside, and what it touches."""
@@ -226,11 +233,14 @@ class _Task:
 
     # -- what is touched
     def touched(self, s: P.Stmt, place: _Place) -> Iterable[_Use]:
+        together = s if P.is_collective(s) else None
         for load in P.own_loads(s):
             assert isinstance(load.tensor, P.Buffer)
-            yield from self.use(load.tensor, load.indices[0], False, place)
+            tile = _tile(load.rows, load.lanes, load.pitch)
+            yield from self.use(load.tensor, load.indices[0], False, place, tile, together)
         if isinstance(s, P.Store):
-            yield from self.use(s.buffer, s.index, True, place)
+            tile = _tile(s.rows, s.value.lanes, s.pitch)
+            yield from self.use(s.buffer, s.index, True, place, tile, together)
         elif isinstance(s, P.Copy):
             one = s.elements == 1
             yield from self.use(s.source, s.at if one else None, False, place)
@@ -239,11 +249,19 @@ class _Task:
             for part in (*s.slices, s.result):
                 yield from self.use(part.buffer, None, part is s.result, place)
 
-    def use(self, buffer: P.Buffer, index: Int | None, writes: bool, place: _Place) -> Iterable[_Use]:
-        if not buffer.scope.private:
+    def use(
+        self,
+        buffer: P.Buffer,
+        index: Int | None,
+        writes: bool,
+        place: _Place,
+        tile: tuple[int, ...] = (),
+        together: P.Stmt | None = None,
+    ) -> Iterable[_Use]:
+        if not (buffer.scope.private or buffer.scope.is_tiles):
             told = None if index is None else place.settled(index)
             by_data = told is not None and _depends_on_data(told)
-            yield _Use(buffer, None if by_data else told, writes, place.numbers, place.guards)
+            yield _Use(buffer, None if by_data else told, writes, place.numbers, place.guards, tile, together)
 
     def meet(self, before: Sequence[_Use], after: Sequence[_Use]) -> bool:
         """Whether a thread touches by one what another one touches by the other, and one of them writes."""
@@ -267,25 +285,42 @@ class _Task:
         """(what all elements have in common, the thread that touches each, where it lies beyond that); None where it
         cannot be told."""
         counts = list(self.counts.values())
-        sizes = [*counts, *(count for _, count in use.loops.values())]
+        if use.statement is not None:
+            counts[0] //= self.lanes  # one thread, along x, for a subgroup
+        tile = np.array(use.tile or (0,))
+        sizes = [*counts, *(count for _, count in use.loops.values()), len(tile)]
         if int(np.prod(sizes, dtype=object)) > MOST_COMPARED:
             return None
         grid = np.indices(sizes, sparse=True)
         values: dict[Atom, Any] = {_NUMBER[axis]: grid[n] for n, axis in enumerate(self.counts)}
+        if use.statement is not None:
+            values[_NUMBER["thread.x"]] = grid[0] * self.lanes
         for n, (symbol, (first, _)) in enumerate(use.loops.items()):
             values[symbol] = grid[len(counts) + n] + first
         common = part_of(index, index.symbols() - values.keys())
         if common is None:
             return None
-        places = np.broadcast_to((index - common).evaluate(values.__getitem__), sizes)
-        threads = np.broadcast_to(np.arange(prod(counts)).reshape(*counts, *[1] * len(use.loops)), sizes)
+        places = np.broadcast_to((index - common).evaluate(values.__getitem__) + tile[grid[-1]], sizes)
+        numbers = np.arange(prod(counts)).reshape(*counts, *[1] * (len(sizes) - len(counts)))
+        if use.statement is not None:
+            first = 1 + self.collective.setdefault(use.statement, len(self.collective)) * _MOST_OF_TILE
+            numbers = prod(self.counts.values()) * (first + grid[-1]) + numbers
+        threads = np.broadcast_to(numbers, sizes)
         reached = np.zeros(sizes, bool)
-        reached[tuple(slice(*use.numbers.get(axis, (None,))) for axis in self.counts)] = True
+        who = {axis: ends for axis, ends in use.numbers.items() if use.statement is None or axis != "thread.x"}
+        reached[tuple(slice(*who.get(axis, (None,))) for axis in self.counts)] = True
         for low, limit in use.guards:
             # A condition on what is not known may hold.
             if {*low.symbols(), *limit.symbols()} <= values.keys() and not _depends_on_data(low, limit):
                 reached &= low.evaluate(values.__getitem__) < limit.evaluate(values.__getitem__)
         return common, threads[reached], places[reached]
+
+
+def _tile(rows: int, lanes: int, pitch: int) -> tuple[int, ...]:
+    """The elements of a tile in memory, from its first; () of what is no tile."""
+    if not rows:
+        return ()
+    return tuple(row * pitch + n for row in range(rows) for n in range(lanes // rows))
 
 
 def _depends_on_data(*positions: Int) -> bool:

@@ -65,6 +65,7 @@ class Bodies:
         bodies: of the stages, with what is inlined in them.
         places: of what has been computed, or has been given, where the statement stands.
         threads: symbols that differ from thread to thread where the statement stands, and the number of their values.
+        meanings: the positions that have names.
         overhangs: whether positions may lie beyond a tensor, in the last of some tiles.
     """
 
@@ -75,6 +76,7 @@ class Bodies:
         self.bodies = inlined(self.stages)
         self.places: dict[str, Place] = {}
         self.threads: dict[Symbol, Int] = {}
+        self.meanings: dict[Atom, Int] = {}
         self.overhangs = any(s.overhanging for s in self.stages.values())
         self.names: dict[str, int] = {}
 
@@ -185,16 +187,25 @@ class Bodies:
                 self.refuse(
                     f"{node.tensor.name} is read before it is computed", "place its stage at or outside its reader"
                 )
-            indices = tuple(rewrite_index(i, again) for i in node.indices)
+            indices = tuple(self.regained(rewrite_index(i, again)) for i in node.indices)
             if self.overhangs and place.buffer.scope.kind == "argument":
                 indices = tuple(_within(i, n) for i, n in zip(indices, place.buffer.shape, strict=True))
             return node.changed(tensor=place.buffer, indices=(place.offset(indices),))
 
         return E.rewrite_within(E.substitute_index(body, values), rule)
 
+    def regained(self, index: Int) -> Int:
+        """A position in a stage, where it was made of the parts of one that was fused, as that."""
+        named = index.symbols() & self.meanings.keys()
+        if not named or len(index.terms) < 2:
+            return index
+        found = rejoined(index.substitute({s: self.meanings[s] for s in named}))
+        return self.regained(found) if len(found.terms) < len(index.terms) else index
+
     # -- names
     def follows(self, symbol: Symbol, index: Int, extent: Int) -> None:
         """Notes a name for a position, which differs from thread to thread if the position does."""
+        self.meanings[symbol] = index
         if not self.threads.keys().isdisjoint(index.symbols()):
             self.threads[symbol] = extent
 

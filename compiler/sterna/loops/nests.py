@@ -21,7 +21,7 @@ from typing import Any
 from sterna.intrinsics import Form
 from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
-from sterna.ir.memory import REGISTER, TILE
+from sterna.ir.memory import FRAGMENT, REGISTER, TILE
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops import rescaled
@@ -391,8 +391,10 @@ class Nests(Storage):
         body, s = self.bodies[nest.stage.name], nest.stage
         assert isinstance(body, Reduce)
         if s.tensorized is not None and s.tensorized.row:
+            unit = s.tensorized.intrinsic.tiles
+            scope = FRAGMENT if unit is not None and unit.threads > 1 else TILE
             self.tiles[s.name] = tiles = replace(
-                self.places[s.name].buffer, name=self.unique(f"{s.name}_tile"), scope=TILE
+                self.places[s.name].buffer, name=self.unique(f"{s.name}_tile"), scope=scope
             )
             return [P.Alloc(tiles)], {}
         if body.combiner == "rescaled":
@@ -427,7 +429,9 @@ class Nests(Storage):
         uses = self._uses(cursor, [2 if tiles else int(a.extent) for a in t.intrinsic.axes])
         try:
             if tiles:
-                return tile_statement(cursor.phase, self.tiles.get(s.name), uses)
+                bound = (n for leaf, n in cursor.nest.bound.items() if s.annotations.get(leaf) == "unrolled")
+                written_out = {symbol for n in bound for symbol in n.symbols()}
+                return tile_statement(cursor.phase, self.tiles.get(s.name), uses, written_out)
             return vector_statement(uses) if vectors else memory_statement(uses, self.unique)
         except ScatteredOperandError as problem:
             fix = "split by a constant that divides the extent, pack or copy the operand, or reorder its axes"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sterna.ir.integer import Int, Symbol
-from sterna.ir.memory import Memory
+from sterna.ir.memory import FRAGMENT, Memory
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops.statements import (
     Alloc,
@@ -110,6 +110,26 @@ def thread_counts(body: Stmt) -> dict[ThreadAxis, int]:
         if isinstance(s, For) and s.kind in THREADS:
             counts[s.kind] = max(counts[s.kind], most(s.extent - s.start))
     return counts
+
+
+def is_collective(stmt: Stmt) -> bool:
+    """Whether a statement is one of all threads of a subgroup together: on a tile that they hold together."""
+    if isinstance(stmt, Store):
+        of = stmt.value.tensor if isinstance(stmt.value, Load) else None
+        held = isinstance(stmt.value, Read) and stmt.value.variable.threads > 1
+        return held or any(isinstance(b, Buffer) and b.scope is FRAGMENT for b in (stmt.buffer, of))
+    return isinstance(stmt, (Let, Assign)) and stmt.variable.threads > 1
+
+
+def subgroup(body: Stmt) -> int:
+    """How many threads, neighbours along x, hold tiles together; 1 where none are held so."""
+    for s in walk(body):
+        if isinstance(s, Tiles) and s.intrinsic.tiles is not None:
+            return s.intrinsic.tiles.threads
+        if isinstance(s, Store) and s.buffer.scope is FRAGMENT and isinstance(s.value, Apply):
+            assert s.value.intrinsic.tiles is not None
+            return s.value.intrinsic.tiles.threads
+    return 1
 
 
 def taken(body: Stmt) -> dict[Memory, int]:
@@ -287,6 +307,7 @@ __all__ = [
     "children",
     "dense_buffer",
     "elements_of",
+    "is_collective",
     "loads",
     "map_children",
     "map_values",
@@ -297,6 +318,7 @@ __all__ = [
     "positions_of",
     "reach",
     "seq",
+    "subgroup",
     "thread_counts",
     "touched",
     "used_dims",

@@ -8,6 +8,7 @@ its loads and stores. A program is refused where
 - a barrier stands where not all threads of the task come by, or where that cannot be told; so does a loop over threads,
   some of whose iterations nobody would run;
 - a thread touches what an asynchronous copy writes, or writes what it reads, before waiting for it, or never waits;
+- a tile is touched by a subgroup that holds it together where not all of its threads come by, or where they disagree;
 - two tasks touch the same element, and one of them writes it.
 
 What cannot be told is refused: elements that data decide, loops around barriers of a length that is not known.
@@ -34,6 +35,8 @@ MOST_EVENTS = 1 << 14
 #: Statements of a loop that has copies in it, and no barriers, up to which it is run through number by number: inner
 #: loops, which begin the copies of a block, most often are; outer ones, which wait for it too, are taken as a whole.
 MOST_COUNTED, MOST_COUNTED_WAITS = 1 << 10, 1 << 6
+#: More elements than a tile has.
+_MOST_OF_TILE = 1 << 12
 
 
 def verify_threads(function: Function) -> Function:
@@ -49,9 +52,9 @@ def verify_threads(function: Function) -> Function:
     problems: list[str] = []
     for s in P.walk(function.body):
         if isinstance(s, P.For) and s.kind == "parallel":
-            problems += _Task(s.body, s.symbol, function.n_tasks).problems()
+            problems += _Task(s.body, s.symbol, function.n_tasks, function.body).problems()
     if not any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(function.body)):
-        problems += _Task(function.body, None, as_int(1)).problems()
+        problems += _Task(function.body, None, as_int(1), function.body).problems()
     if problems:
         raise SternaError([Diagnostic("E0306", f"kernel {function.name}: {p}") for p in dict.fromkeys(problems)])
     return function
@@ -69,10 +72,14 @@ class _Pending:
 class _Task:
     """The walk through one task."""
 
-    def __init__(self, body: P.Stmt, task: Symbol | None, n_tasks: Int):
+    def __init__(self, body: P.Stmt, task: Symbol | None, n_tasks: Int, tiles: P.Stmt):
+        """`tiles`: where it is said who holds tiles."""
         self.body, self.task, self.n_tasks = body, task, n_tasks
         self.counts = P.thread_counts(body)
-        self.touched = Touched(self.counts, task, n_tasks)
+        self.lanes = P.subgroup(tiles)
+        self.touched = Touched(self.counts, task, n_tasks, self.lanes)
+        #: A number for each statement of a whole subgroup, in the order in which they are met.
+        self.collective: dict[int, int] = {}
         self.written = {buffer for s in P.walk(body) if (buffer := P.written(s)) is not None}
         self.found: list[str] = []
         self.interval: list[Access] = []
@@ -227,12 +234,13 @@ class _Task:
     # -- what is touched
     def touch(self, s: P.Stmt, place: Place) -> None:
         """The loads and stores of a statement itself."""
+        together = self.together(s, place) if self.lanes > 1 and P.is_collective(s) else 0
         for load in P.own_loads(s):
             assert isinstance(load.tensor, Buffer)
-            for access in self.parts(load.tensor, load.indices[0], load, False, place):
+            for access in self.parts(load.tensor, load.indices[0], load, False, place, together):
                 self.access(access)
         if isinstance(s, P.Store):
-            for access in self.parts(s.buffer, s.index, s, True, place):
+            for access in self.parts(s.buffer, s.index, s, True, place, together):
                 self.access(access)
         elif isinstance(s, P.Instruction):
             for part in (*s.slices, s.result):
@@ -247,23 +255,43 @@ class _Task:
                 self.pending.append(_Pending(s, reads, writes))
 
     def parts(
-        self, buffer: Buffer, index: Int, touched: E.Load | P.Store, writes: bool, place: Place
+        self, buffer: Buffer, index: Int, touched: E.Load | P.Store, writes: bool, place: Place, together: int
     ) -> Iterator[Access]:
         lanes = touched.lanes if isinstance(touched, E.Load) else touched.value.lanes
         index = place.settled(index)
         if touched.rows:
+            width = lanes // touched.rows
             for row in range(touched.rows):
-                yield Access(buffer, index + row * touched.pitch, lanes // touched.rows, 1, writes, place)
+                number = together and together + row * width
+                yield Access(buffer, index + row * touched.pitch, width, 1, writes, place, number)
         else:
             span = lanes if touched.active is None else touched.active
             yield Access(buffer, index, span, touched.stride if lanes > 1 else 1, writes, place)
 
+    def together(self, s: P.Stmt, place: Place) -> int:
+        """The first of the numbers that elements have which a subgroup touches by a statement."""
+        assert isinstance(s, (P.Store, P.Let, P.Assign))
+        x = {symbol for symbol, (axis, _) in place.threads.items() if axis == "thread.x"}
+        everyone = 0, self.counts["thread.x"]
+        alone = place.on_data or "thread.x" in place.parted or place.numbers.get("thread.x", everyone) != everyone
+        decides = {a for guard in place.guards for side in guard for a in side.symbols()}
+        placed = {a for index in P.positions(s) for a in place.settled(index).symbols()}
+        name = s.buffer.name if isinstance(s, P.Store) else s.variable.name
+        if self.counts["thread.x"] % self.lanes:
+            self.found.append(f"subgroups of {self.lanes} threads hold {name}, and there are {self.counts['thread.x']}")
+        elif alone or x & decides:
+            self.found.append(f"the tile {name} is not reached by all threads of a subgroup")
+        elif x & placed:
+            self.found.append(f"threads of a subgroup disagree where the tile {name} lies")
+        return self.collective.setdefault(id(s), 1 + len(self.collective) * _MOST_OF_TILE)
+
     def access(self, access: Access) -> None:
         for pending in self.pending:
             clashes = (pending.writes, *((pending.reads,) if access.writes else ()))
-            if any(c.buffer is access.buffer and self.meet(c, access, same_thread=True) for c in clashes):
+            same = not access.together  # of a subgroup it may be any thread
+            if any(c.buffer is access.buffer and self.meet(c, access, same_thread=same) for c in clashes):
                 self.found.append(f"{access.buffer.name} is used before {_copy(pending.statement)} is waited for")
-        if not access.buffer.scope.private:
+        if not (access.buffer.scope.private or access.buffer.scope.is_tiles):
             self.interval.append(access)
             self.all.append(access)
 

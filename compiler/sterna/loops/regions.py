@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sterna.ir.remainders import rejoined
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, ceil_div
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero
@@ -92,7 +93,7 @@ def _collect(
 ) -> None:
     for load in E.loads(bodies[stage]):
         if load.tensor.name in bodies:
-            indices = tuple(i.substitute(values) for i in load.indices)
+            indices = tuple(rejoined(i.substitute(values)) for i in load.indices)
             accesses.setdefault(load.tensor.name, []).append((indices, free))
 
 

@@ -186,17 +186,20 @@ class Tiles(Stmt):
 
     Args:
         shapes: rows and bytes of a row, by number of the register; registers: of every tile variable of the body.
+        operands: of fragments, which one of the intrinsic's each register holds (`Variable.operand`).
     """
 
     intrinsic: Intrinsic
     shapes: tuple[TileShape, ...]
     registers: dict[Variable, int]
     body: Stmt
+    operands: tuple[int, ...] = ()
 
     @property
     def configuration(self) -> bytes:
         """The memory that the hardware is configured by."""
         assert self.intrinsic.tiles is not None
+        assert self.intrinsic.tiles.configuration is not None
         return self.intrinsic.tiles.configuration(self.shapes)
 
     def inside(self) -> tuple[Stmt, ...]:

@@ -45,6 +45,8 @@ class Storage(Bodies):
         extent = list(region.extent)
         for d, ways, each in s.interleaving(extent):
             extent[d] = as_int(ways * each)
+        if s.padded:
+            extent[-1] = extent[-1] + s.padded
         shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)]
         buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
         if self.shared and buffer.scope.has_offsets:

@@ -3,7 +3,7 @@ scalars they stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -14,6 +14,7 @@ from sterna.loops import program as P
 from sterna.loops.nest import Phase
 from sterna.loops.values import joined
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load
 from sterna.te.layout import most_elements
 from sterna.te.tensor import Tensor
@@ -273,12 +274,14 @@ def _slice(buffer: P.Buffer, flat: Int, name: str, indices: Sequence[Int], uses:
     return P.Slice(buffer, start, found, extents)
 
 
-def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses) -> P.Stmt:
+def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out: Collection[Symbol]) -> P.Stmt:
     """What is done with one tile of accumulators.
 
     Args:
         phase: INIT, UPDATE or STORE: it becomes zeros, the product of two tiles is added to it, or it is stored.
         tiles: where the accumulators are while it runs; `uses.store` is where they belong after the reduction.
+        written_out: the symbols of loops that are written out. They alone number the tiles of a subgroup of threads,
+            which has some of the accumulators.
 
     Raises:
         ScatteredOperandError: an operand or the accumulators do not lie in memory as tiles are loaded and stored, in
@@ -294,25 +297,39 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses) -> P.Stmt:
     if memory.index.coefficient(lane) != 1 or not pitch:
         raise ScatteredOperandError(f"accumulators of {memory.buffer.name} are not neighbours")
     index, count = memory.index.substitute({row: ZERO, lane: ZERO}), int(rows) * intrinsic.lanes
+    stored = index
+    if intrinsic.tiles is not None and intrinsic.tiles.threads > 1:
+        index = Int({m: n for m, n in index.terms.items() if all(atom in written_out for atom in m)}, 0)
     if phase is Phase.INIT:
         return P.Store(tiles, index, replace(E.const(0, tiles.dtype), lanes=count), rows=int(rows))
     old = E.Load(tiles.dtype, tensor=tiles, indices=(index,), lanes=count, rows=int(rows))
     if phase is Phase.STORE:
-        return replace(memory, index=index, value=old, rows=int(rows), pitch=pitch)
-    # The axes along a row of either operand, from the inside out, and the one from row to row.
-    deep, inside = (word, int(words)), (group, intrinsic.group)
-    factors = uses.factors
-    operands = (
-        _tile(factors[0], (inside, deep), (row, int(rows)), lane),
-        _tile(factors[1], (inside, (lane, intrinsic.lanes)), deep, row),
-    )
+        return replace(memory, index=stored, value=old, rows=int(rows), pitch=pitch)
+    counts = {row: int(rows), lane: intrinsic.lanes, word: int(words), group: intrinsic.group}
+    symbols = dict(zip(intrinsic.axes, counts, strict=True))
+    operands = []
+    for read, factor in zip(intrinsic.reads, uses.factors, strict=True):
+        down, *along = [(symbols[a], counts[symbols[a]]) for a in _axes_of_rows(intrinsic, read)]
+        others = {s: n for s, n in counts.items() if s not in (down[0], *(symbol for symbol, _ in along))}
+        operands.append(_tile(factor, along, down, others))
     extents = (int(rows), intrinsic.lanes, int(words), intrinsic.group)
     sums = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), extents=extents, lanes=count)
     return P.Store(tiles, index, sums, rows=int(rows))
 
 
-def _tile(factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol, int], absent: Symbol) -> Expr:
-    """The load of a tile whose rows are walked `along` and `down`."""
+def _axes_of_rows(intrinsic: Intrinsic, read: Load) -> list[Axis]:
+    """How the tile of an operand lies: the axis from row to row, then those along a row, from the inside out."""
+    steps = {a: intrinsic.position(read, {b: int(a is b) for b in intrinsic.axes}) for a in intrinsic.axes}
+    width = most_elements(read.tensor.shape[1:])  # type: ignore[attr-defined]
+    along = sorted((a for a, step in steps.items() if 0 < step < width), key=lambda a: steps[a])
+    return [next(a for a, step in steps.items() if step == width), *along]
+
+
+def _tile(
+    factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol, int], others: Mapping[Symbol, int]
+) -> Expr:
+    """The load of a tile whose rows are walked `along` and `down`, and that does not depend on `others`, but on those of
+    one position."""
     if not isinstance(factor, E.Load):
         raise ScatteredOperandError("a factor is computed, and tiles are loaded from memory")
     (index,) = factor.indices
@@ -323,7 +340,7 @@ def _tile(factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol,
         width *= extent
     symbol, rows = down
     pitch = index.coefficient(symbol)
-    if pitch is None or pitch < 0 or index.coefficient(absent) != 0:
+    if pitch is None or pitch < 0 or any(s in index.symbols() for s, n in others.items() if n > 1):
         raise ScatteredOperandError(f"{factor.tensor.name}[{index}] has no constant step from row to row")
-    start = index.substitute(dict.fromkeys((symbol, *(a for a, _ in along)), ZERO))
+    start = index.substitute(dict.fromkeys((symbol, *others, *(a for a, _ in along)), ZERO))
     return replace(factor, indices=(start,), lanes=rows * width, rows=rows, pitch=pitch)

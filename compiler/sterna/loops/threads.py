@@ -58,10 +58,15 @@ class _Tasks(Run):
 
 
 class _Thread(Run):
-    """One thread of a task: variables, registers and stack of its own."""
+    """One thread of a task: variables, registers and stack of its own. Of what a subgroup holds together it has a copy,
+    and stores a part."""
 
-    def __init__(self, outer: Run, index: Mapping[P.LoopKind, int], shared: dict[P.Buffer, Array]):
+    def __init__(
+        self, outer: Run, index: Mapping[P.LoopKind, int], shared: dict[P.Buffer, Array], lane: tuple[int, int]
+    ):
         super().__init__(outer.name, outer.memory, dict(outer.symbols))
+        #: The thread's number in its subgroup, and how many there are.
+        self.lane = lane
         self.variables, self.local = dict(outer.variables), dict(outer.local)
         self.index, self.shared = index, shared
         #: Elements that asynchronous copies have yet to move, by group.
@@ -102,6 +107,17 @@ class _Thread(Run):
             self.stmt(s)
             yield None
 
+    def store(self, s: P.Store) -> None:
+        """Of a tile that a subgroup holds together every thread stores its part, when its turn comes."""
+        if not s.rows or s.buffer.scope.is_tiles or not P.is_collective(s):
+            super().store(s)
+            return
+        lane, lanes = self.lane
+        array, value, width = self.array(s.buffer), self.value(s.value), s.value.lanes // s.rows
+        for n in range(lane, s.value.lanes, lanes):
+            at = self.position(s.index) + n // width * s.pitch + n % width
+            array[self.places(s.buffer, array, at, 1, 1)] = value[n]
+
     def begin(self, s: P.Copy) -> None:
         """Begins an asynchronous copy."""
         target, origin = self.array(s.destination), self.array(s.source)
@@ -135,7 +151,11 @@ def _move(move: tuple[Array, int, Array, int]) -> None:
 
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
-    threads = [_Thread(outer, dict(zip(counts, place, strict=True)), shared) for place in np.ndindex(*counts.values())]
+    lanes = P.subgroup(body)
+    threads = [
+        _Thread(outer, dict(zip(counts, place[::-1], strict=True)), shared, (n % lanes, lanes))
+        for n, place in enumerate(np.ndindex(*reversed(counts.values())))
+    ]
     active = [(thread, thread.steps(body)) for thread in threads]
     waiting: list[tuple[_Thread, Iterator[P.Barrier | None]]] = []
     barrier: P.Barrier | None = None

@@ -3,7 +3,8 @@
 Storage of scope "tile" becomes variables, one for every index; the operands of products are loaded into variables of
 their own, once in a run of statements. All of a function's tiles are configured together at its entry and released at
 its end: to configure them takes as long as a dozen products, and threads that hold no tiles are cheaper to switch. So a
-register has one shape throughout.
+register has one shape throughout. One that the threads of a subgroup hold together also is the same operand throughout;
+the hardware's real ones are given out by the compiler of the device.
 """
 
 from __future__ import annotations
@@ -41,15 +42,20 @@ def place_tiles(function: P.Function) -> P.Function:
     if any(unit is not units[0] for unit in units):
         _refuse(function.name, "tiles of two kinds", "use one kind in a kernel")
     intrinsic, unit = min(found, key=lambda i: i.name), units[0]
-    named = _Naming(function.name).block(function.body)
+    if unit.threads > 1 and len(found) > 1:
+        _refuse(function.name, "fragments of several kinds", "use one intrinsic in a kernel")
+    named = _Naming(function.name, unit).block(function.body)
     least = _Registers(function.name, unit)
     least.block(named)
+    if unit.threads > 1:
+        shapes, operands = zip(*((shape, operand) for operand, shape in least.kinds), strict=True)
+        return replace(function, body=P.Tiles(intrinsic, shapes, least.of, named, operands))
     # Those that are left let loads go ahead of the products that read the register before.
-    loads = dict.fromkeys(_shape(s.variable) for s in P.walk(named) if isinstance(s, P.Let) and s.variable.rows)
-    spare = islice(cycle(loads), unit.registers - len(least.shapes))
-    places = _Registers(function.name, unit, [*least.shapes, *spare])
+    loads = dict.fromkeys(_kind(s.variable) for s in P.walk(named) if isinstance(s, P.Let) and s.variable.rows)
+    spare = islice(cycle(loads), unit.registers - len(least.kinds))
+    places = _Registers(function.name, unit, [*least.kinds, *spare])
     places.block(named)
-    return replace(function, body=P.Tiles(intrinsic, tuple(places.shapes), places.of, named))
+    return replace(function, body=P.Tiles(intrinsic, tuple(shape for _, shape in places.kinds), places.of, named))
 
 
 @dataclass
@@ -57,12 +63,13 @@ class _Naming:
     """Turns tile storage and tile loads into variables."""
 
     kernel: str
+    unit: TileUnit
     variables: dict[tuple[P.Buffer, int], P.Variable] = field(default_factory=dict)
     count: int = 0
 
     def block(self, stmt: P.Stmt) -> P.Stmt:
         out: list[P.Stmt] = []
-        loaded: dict[Expr, P.Variable] = {}
+        loaded: dict[tuple[int, Expr], P.Variable] = {}
         members = P.members(stmt)
         for n, s in enumerate(members):
             if isinstance(s, P.Alloc) and s.buffer.scope.is_tiles:
@@ -74,10 +81,11 @@ class _Naming:
             else:
                 out.append(P.map_children(s, self.block) if P.children(s) else s)
             if not isinstance(s, P.Store) or not s.buffer.scope.is_tiles:
+                # A loop or a branch may write anything, and other threads have when all have waited.
+                if P.children(s) or isinstance(s, (P.Barrier, P.Wait)):
+                    loaded = {}
                 written = P.written(s)
-                # A loop or a branch may write anything.
-                kept = {} if P.children(s) else {e: v for e, v in loaded.items() if _buffer(e) is not written}
-                loaded = kept
+                loaded = {key: v for key, v in loaded.items() if _buffer(key[1]) is not written}
         return P.seq(*out)
 
     def declared(self, buffer: P.Buffer, scope: Sequence[P.Stmt]) -> list[P.Variable]:
@@ -87,7 +95,7 @@ class _Naming:
             key = (buffer, self.index(s.buffer, s))
             name = f"{buffer.name}_{key[1]}"
             if key not in self.variables:
-                self.variables[key] = P.Variable(name, buffer.dtype, s.value.lanes, s.rows)
+                self.variables[key] = P.Variable(name, buffer.dtype, s.value.lanes, s.rows, self.unit.threads)
             elif self.variables[key].lanes != s.value.lanes:
                 _refuse(self.kernel, f"{name} has two shapes", "split its rows by what divides them")
         return [v for (owner, _), v in self.variables.items() if owner is buffer]
@@ -108,7 +116,7 @@ class _Naming:
         variable = self.variables[e.tensor, self.index(e.tensor, e)]
         return P.Read(variable.dtype, variable=variable, lanes=variable.lanes)
 
-    def assigned(self, s: P.Store, loaded: dict[Expr, P.Variable]) -> list[P.Stmt]:
+    def assigned(self, s: P.Store, loaded: dict[tuple[int, Expr], P.Variable]) -> list[P.Stmt]:
         """An assignment to a tile, with loads of the operands that are not there yet before it."""
         variable = self.variables[s.buffer, self.index(s.buffer, s)]
         if not isinstance(s.value, P.Apply):
@@ -122,12 +130,15 @@ class _Naming:
                 "add to the accumulators themselves",
             )
         reads: list[Expr] = [self.read(sums)]
-        for operand in operands:
+        for n, operand in enumerate(operands, 1):
             assert isinstance(operand, E.Load)
-            if (known := loaded.get(operand)) is None:
-                known = P.Variable(f"tile{self.count}", operand.dtype, operand.lanes, operand.rows)
+            # A fragment is loaded as the operand that it is.
+            number = n if self.unit.threads > 1 else 0
+            if (known := loaded.get((number, operand))) is None:
+                name = f"tile{self.count}"
+                known = P.Variable(name, operand.dtype, operand.lanes, operand.rows, self.unit.threads, number)
                 self.count += 1
-                loaded[operand] = known
+                loaded[number, operand] = known
                 lets.append(P.Let(known, operand))
             reads.append(P.Read(known.dtype, variable=known, lanes=known.lanes))
         return [*lets, P.Assign(variable, s.value.with_children(tuple(reads)))]
@@ -144,7 +155,7 @@ class _Registers:
 
     kernel: str
     unit: TileUnit
-    shapes: list[TileShape] = field(default_factory=list)
+    kinds: list[tuple[int, TileShape]] = field(default_factory=list)
     of: dict[P.Variable, int] = field(default_factory=dict)
     busy: set[int] = field(default_factory=set)
     taken: dict[int, int] = field(default_factory=dict)
@@ -164,11 +175,11 @@ class _Registers:
                 self.busy.discard(self.of[v])
 
     def take(self, v: P.Variable) -> None:
-        shape = _shape(v)
-        free = [n for n, s in enumerate(self.shapes) if s == shape and n not in self.busy]
-        if not free and len(self.shapes) < self.unit.registers:
-            free = [len(self.shapes)]
-            self.shapes.append(shape)
+        kind = _kind(v)
+        free = [n for n, k in enumerate(self.kinds) if k == kind and n not in self.busy]
+        if not free and len(self.kinds) < self.unit.registers:
+            free = [len(self.kinds)]
+            self.kinds.append(kind)
         if not free:
             _refuse(
                 self.kernel,
@@ -181,8 +192,9 @@ class _Registers:
         self.busy.add(chosen)
 
 
-def _shape(v: P.Variable) -> TileShape:
-    return v.rows, v.lanes // v.rows * dtypes.size(v.dtype)
+def _kind(v: P.Variable) -> tuple[int, TileShape]:
+    """What a register has to be to hold a tile: which operand, and of which shape."""
+    return v.operand, (v.rows, v.lanes // v.rows * dtypes.size(v.dtype))
 
 
 def _used(stmt: P.Stmt) -> set[P.Variable]:

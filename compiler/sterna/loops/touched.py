@@ -55,7 +55,12 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """The elements that one statement touches: `span` of them, `stride` apart, from a position on."""
+    """The elements that one statement touches: `span` of them, `stride` apart, from a position on.
+
+    Args:
+        together: of a row of a tile that a subgroup loads or stores together, a number that the first of its elements
+            has among those of all such statements; 0 of what each thread touches by itself.
+    """
 
     buffer: Buffer
     index: Int
@@ -63,6 +68,7 @@ class Access:
     stride: int
     writes: bool
     place: Place
+    together: int = 0
 
 
 class UnknownError(Exception):
@@ -72,12 +78,16 @@ class UnknownError(Exception):
 class Touched:
     """What accesses touch, for every thread and, where it makes a difference, for every task.
 
+    Which thread of a subgroup touches an element of what it loads or stores together is not known: it is none that
+    touches anything else, but the same one whenever the same statement is reached.
+
     Args:
         counts: threads along each axis; task: the symbol of a task's number; n_tasks: how many there are.
+        lanes: threads of a subgroup.
     """
 
-    def __init__(self, counts: Mapping[ThreadAxis, int], task: Symbol | None, n_tasks: Int):
-        self.counts, self.task, self.n_tasks = counts, task, n_tasks
+    def __init__(self, counts: Mapping[ThreadAxis, int], task: Symbol | None, n_tasks: Int, lanes: int = 1):
+        self.counts, self.task, self.n_tasks, self.lanes = counts, task, n_tasks, lanes
 
     def by_thread(self, accesses: Sequence[Access]) -> Iterator[tuple[Array, Array, Array]]:
         """(thread, element, whether it writes) of all accesses to a buffer: once if tasks make no difference, else for
@@ -152,7 +162,13 @@ class Touched:
             if all(a in values for n in (low, limit) for a in n.symbols()) and not _depends_on_data(low, limit):
                 reached &= np.broadcast_to(low.evaluate(value) < limit.evaluate(value), sizes)
         counts = list(self.counts.values())
-        thread = np.arange(int(np.prod(counts))).reshape(1, *counts, *[1] * (len(sizes) - len(counts) - 1))
+        thread = np.arange(int(np.prod(counts)))
+        if access.together:
+            thread = int(np.prod(counts)) * access.together + thread // self.lanes
+        # Neighbours along x, the first axis, are neighbours in a subgroup.
+        thread = thread.reshape(counts[::-1]).T.reshape(1, *counts, *[1] * (len(sizes) - len(counts) - 1))
+        if access.together:
+            thread = thread + int(np.prod(counts)) * axes[-1]
         task = axes[0] + (0 if tasks is None else tasks.start)
         return np.broadcast_to(task, sizes)[reached], np.broadcast_to(thread, sizes)[reached], places[reached]
 
@@ -182,6 +198,9 @@ def race(who: Array, places: Array, writes: Array) -> bool:
     if not writes.any():
         return False
     each = int(who.max()) + 1
+    if each * (int(places.max()) + 1) > 1 << 61:
+        who = np.unique(who, return_inverse=True)[1]
+        each = int(who.max()) + 1
     keys = np.sort((places * each + who) * 2 + writes)
     places, who, writes = keys // 2 // each, keys // 2 % each, keys % 2 == 1
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])

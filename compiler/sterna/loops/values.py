@@ -78,12 +78,19 @@ def dense_buffer(name: str, dtype: str, shape: tuple[Int, ...], scope: Scope, sl
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A named value: a register of a promoted buffer (mutable) or a shared subexpression (assigned once). A tile has
-    `rows`, all its elements are its lanes, row by row."""
+    `rows`, all its elements are its lanes, row by row.
+
+    Args:
+        threads: that hold a tile together; operand: of a tile, which one of its intrinsic's it is, counted from 1; 0 the
+            accumulators.
+    """
 
     name: str
     dtype: str
     lanes: int
     rows: int = 0
+    threads: int = 1
+    operand: int = 0
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,12 @@ WORDS: dict[str, Callable[..., str]] = {
     "fold": lambda stage, dimension, factor: (
         f"{stage}: dimension {dimension} is two, the second of {factor} positions, so that threads have neighbours"
     ),
+    "pad_rows": lambda stage, elements: (
+        f"{stage}: rows lie {elements} elements further apart, so that what is below one another is in other banks"
+    ),
+    "as_matrices": lambda stage, batch, folded, *_: (
+        f"{stage} is a product of matrices, whose depth is {_names(folded)}"
+    ),
     "recompute": lambda stage, *consumers: f"{stage} is computed once more for {_names(consumers)}",
     "online": lambda stage, scores, *_: f"{stage} is added up while {scores} is found, block by block, and rescaled",
     "transfer": lambda stage, *asynchronous: (

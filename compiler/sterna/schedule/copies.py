@@ -111,6 +111,14 @@ class CopySteps(AxisSteps):
         outer, inner = tensor.axes[dimension : dimension + 2]
         return outer.name, inner.name
 
+    def pad_rows(self, stage: str, elements: int) -> None:
+        """Stores a stage that is placed within another with room for so many elements behind each row, its last
+        dimension: what lies below one another then is in other banks of a memory."""
+        s: StageSchedule = self._step("pad_rows", stage, elements)
+        if elements < 1 or s.padded or len(s.tensor.axes) < 2 or stage in self.outputs:
+            self._illegal(f"rows of {stage} cannot have {elements} elements more", "once, of a stage that is placed")
+        s.padded = elements
+
     def recompute(self, stage: str, *consumers: str) -> str:
         """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new
         stage. So what two outputs read, or one output of another, can be placed within both."""

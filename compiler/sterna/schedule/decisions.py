@@ -121,6 +121,7 @@ class StageSchedule:
         ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
         interleaved: ways in which dimensions of the storage are interleaved.
+        padded: elements that each row of the storage has room for beyond its own.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
 
@@ -139,6 +140,7 @@ class StageSchedule:
     partitioned: tuple[str, ...] = ()
     clipped: tuple[str, ...] = ()
     interleaved: dict[int, int] = field(default_factory=dict)
+    padded: int = 0
     transferred: bool = False
     asynchronous: bool = False
 

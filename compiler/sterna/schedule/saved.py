@@ -34,6 +34,8 @@ PRIMITIVES = (
     "recompute",
     "interleave",
     "fold",
+    "pad_rows",
+    "as_matrices",
     "online",
     "transfer",
     "rfactor",

@@ -37,6 +37,8 @@ from sterna.schedule.decisions import (
     parts_of,
 )
 from sterna.schedule.matching import match
+from sterna.schedule.matrices import factors as matrix_factors
+from sterna.schedule.matrices import matrices
 from sterna.schedule.products import factors
 from sterna.schedule.rewriting import (
     constant_sum,
@@ -228,6 +230,54 @@ class Schedule(CopySteps):
         s.leaves = [a.name for a in s.axes]
         s.relations, s.annotations = [], {}
         return name
+
+    def as_matrices(
+        self,
+        stage: str,
+        batch: Sequence[str],
+        folded: Sequence[str],
+        depth: int,
+        turned: Sequence[bool] = (False, False),
+        swapped: bool = False,
+    ) -> tuple[str, str, str]:
+        """Computes a sum of products as a product of matrices (implicit GEMM): stages `<stage>_left` and `_right` have
+        their elements, `<stage>_sums` the products, of axes `row`, `column` and, reduced, `depth`; returns their names.
+        The stage itself is element-wise then.
+
+        Its last axis are the columns, and all others are rows, but those of a `batch`, of which each has matrices of
+        its own; the left factor does not depend on the columns, the right one not on the rows.
+
+        Args:
+            folded: the reduced axes that become `depth`, rounded up to a multiple of a number by zeros; others stay.
+            turned: whether the left matrix has the dimensions (depth, row), the right one (column, depth).
+            swapped: whether the second factor is the left one.
+        """
+        turns = bool(turned[0]), bool(turned[1])
+        s: StageSchedule = self._step("as_matrices", stage, list(batch), list(folded), depth, list(turns), swapped)
+        pair, reduction = matrix_factors(s.body), s.body
+        if pair is None or not isinstance(reduction, Reduce):
+            self._illegal(f"{stage} is no sum of products", "as_matrices applies to those")
+        if s.relations or s.annotations or s.attach is not None or stage in self.outputs:
+            self._illegal(f"{stage} has steps of its own already, or is an output", "cache_write, then as_matrices")
+        if not all(a.extent.is_const for a in s.axes):
+            self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
+        own, inner = {a.name: a for a in s.tensor.axes[:-1]}, {a.name: a for a in reduction.axes}
+        if stray := [*({*batch} - own.keys()), *({*folded} - inner.keys())] or ([] if folded else ["depth"]):
+            self._illegal(f"{stray[0]} is no axis for that", "a batch of the stage's axes, folded of those reduced")
+        a, b = pair[::-1] if swapped else pair
+        rows = {axis for name, axis in own.items() if name not in batch}
+        if a.dtype != b.dtype or s.tensor.axes[-1] in E.axes_of(a) or not rows.isdisjoint(E.axes_of(b)):
+            self._illegal(f"the factors of {stage} are no matrices", "other batches, or swap them")
+        if swapped:
+            product = E.binary("mul", E.cast(a, reduction.dtype), E.cast(b, reduction.dtype))
+            reduction = replace(reduction, a=product)
+        made = matrices(
+            s.tensor, reduction, [own[n] for n in batch], [a for a in reduction.axes if a.name in folded], depth, turns
+        )
+        for each in (made.left, made.right, made.sums):
+            self._add_stage(each)
+        s.body, s.leaves = made.body, [a.name for a in s.tensor.axes]
+        return made.left.name, made.right.name, made.sums.name
 
     def pack(self, tensor: str, factors: Mapping[int, int | Sequence[int]], order: Sequence[tuple[int, str]]) -> None:
         """Stores a constant in another order, done once at compile time. See `Packing`."""

@@ -1,0 +1,105 @@
+"""A sum of products as a product of matrices, whatever axes it has: implicit GEMM.
+
+Rows of the left matrix are all places of the result but its columns, its columns are what is added up; the matrices are
+stages, so that the tiles of them that a task needs are laid out where it has them, from wherever their elements lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from sterna.ir.extremum import minimum
+from sterna.ir.integer import ZERO, Atom, Int, of
+from sterna.te import expr as E
+from sterna.te.axis import Axis
+from sterna.te.expr import Expr, Reduce
+from sterna.te.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A sum of products as one of matrices.
+
+    Args:
+        left, right: stages of the factors; sums: the stage of their products; body: what the sum is, of those.
+    """
+
+    left: Tensor
+    right: Tensor
+    sums: Tensor
+    body: Expr
+
+
+def matrices(
+    stage: Tensor,
+    reduction: Reduce,
+    batch: Sequence[Axis],
+    folded: Sequence[Axis],
+    depth: int,
+    turned: tuple[bool, bool],
+) -> Matrices:
+    """The last axis of a stage are the columns, those of a batch have matrices of their own, all others are rows.
+
+    Args:
+        folded: reduced axes that become one, rounded up to a multiple of `depth` by zeros; others stay.
+        turned: of either matrix, whether its dimensions lie the other way round: (depth, row), (column, depth).
+    """
+    *lead, last = stage.axes
+    rows = [a for a in lead if a not in batch]
+    taps = [a for a in reduction.axes if a not in folded]
+    terms = prod(int(a.extent) for a in folded)
+    steps = -(-terms // depth) * depth
+    sides = [("row", prod(int(a.extent) for a in rows), rows), ("column", int(last.extent), [last])]
+
+    def factor(side: int, value: Expr) -> Tensor:
+        name, size, axes = sides[side]
+        own = E.axes_of(value)
+        kept = {a: Axis(a.name, a.extent) for a in (*batch, *taps) if a in own}
+        across, along = Axis(name, size), Axis("depth", steps)
+        place = of(along) if steps == terms else minimum(of(along), terms - 1)
+        values: dict[Atom, Int] = {a: of(b) for a, b in kept.items()}
+        values |= {**_taken_apart(folded, place), **_taken_apart(axes, of(across))}
+        element = E.substitute_index(value, values)
+        if steps != terms:
+            element = E.select(E.compare("lt", E.index_value(of(along)), terms), element, E.const(0, element.dtype))
+        pair = (across, along) if turned[side] == bool(side) else (along, across)
+        return _stage(f"{stage.name}_{('left', 'right')[side]}", (*kept.values(), *pair), element)
+
+    left, right = (factor(side, value) for side, value in enumerate(factors(reduction)))
+    outer = [Axis(a.name, a.extent) for a in batch]
+    inner = [Axis(a.name, a.extent, reduction=True) for a in taps] + [Axis("depth", steps, reduction=True)]
+    spatial = [*outer, *(Axis(name, size) for name, size, _ in sides)]
+    places = {a.name: of(a) for a in (*spatial, *inner)}
+    a, b = (E.cast(t[tuple(places[axis.name] for axis in t.axes)], reduction.dtype) for t in (left, right))
+    product = Reduce(reduction.dtype, combiner="sum", a=E.binary("mul", a, b), axes=tuple(inner))
+    sums = _stage(f"{stage.name}_sums", spatial, product)
+    row = ZERO
+    for axis in rows:
+        row = row * axis.extent + of(axis)
+    return Matrices(left, right, sums, sums[(*(of(axis) for axis in batch), row, of(last))])
+
+
+def factors(reduction: Expr) -> tuple[Expr, Expr] | None:
+    """What a sum of products multiplies, as it is before it is widened; None of another expression."""
+    if not isinstance(reduction, Reduce) or reduction.combiner != "sum":
+        return None
+    if not isinstance(reduction.a, E.Binary) or reduction.a.op != "mul":
+        return None
+    a, b = (e.a if isinstance(e, E.Cast) else e for e in (reduction.a.a, reduction.a.b))
+    return a, b
+
+
+def _stage(name: str, axes: Sequence[Axis], body: Expr) -> Tensor:
+    return Tensor(name, tuple(a.extent for a in axes), body.dtype, tuple(axes), body)
+
+
+def _taken_apart(axes: Sequence[Axis], position: Int) -> dict[Atom, Int]:
+    """The values of axes by the position in all of them, of which the last one moves fastest."""
+    values: dict[Atom, Int] = {}
+    for axis in reversed(axes):
+        values[axis], position = (
+            (position, ZERO) if axis is axes[0] else (position % axis.extent, position // axis.extent)
+        )
+    return values
