@@ -32,6 +32,7 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
         model=kernels.model,
         kernels=[(p.text, parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
         helpers=helper_facts(d),
+        headers=sorted(d.headers),
         target=target,
     )
 

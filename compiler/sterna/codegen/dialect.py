@@ -12,10 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
+from sterna.codegen.tiles import TileOperation
 from sterna.intrinsics import Intrinsic
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
-from sterna.loops.program import Buffer, Function
+from sterna.loops.program import Buffer, Function, Tiles
 from sterna.targets.target import Target
 
 
@@ -38,6 +39,8 @@ class Dialect(ABC):
     arguments: tuple[str, ...] = ("int64",)
     #: The types that no value can have.
     lacks: frozenset[str] = frozenset()
+    #: Whether it has tiles that the threads of a subgroup hold together.
+    fragments: bool = False
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
     #: By which intrinsics name their lowerings in the language; empty: they have none.
@@ -293,3 +296,13 @@ class Dialect(ABC):
         """Remembers what the calls of the intrinsic's functions need."""
         assert intrinsic.tiles is not None
         self.headers.add(intrinsic.tiles.header)
+
+    def tile_frame(self, s: Tiles) -> tuple[list[str], list[str]]:
+        """The lines before and behind the statements on tiles."""
+        configure, release = (s.intrinsic.name_in(self.lowerings, name) for name in ("configure", "release"))
+        return [self.table("tiles", s.configuration), f"{configure}(tiles);"], [f"{release}();"]
+
+    def tile(self, held: Tiles, call: TileOperation, address: str) -> str:
+        """An operation on tiles; `address` is where the one in memory begins."""
+        operands = [*map(str, call.tiles), *([address, str(call.stride)] if call.memory is not None else [])]
+        return f"{call.intrinsic.name_in(self.lowerings, call.operation)}({', '.join(operands)});"

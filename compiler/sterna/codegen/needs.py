@@ -14,6 +14,7 @@ def refuse_unwritable(
     function: P.Function,
     language: str,
     threads: bool = False,
+    fragments: bool = False,
     address_spaces: Collection[int] = (0,),
     lacks: Collection[str] = (),
     arguments: Collection[str] = ("int64",),
@@ -21,14 +22,15 @@ def refuse_unwritable(
     """Refuses a kernel that a language has no words for.
 
     Args:
-        threads: whether the language has threads of a task, and barriers of them.
+        threads: whether the language has threads of a task, and barriers of them; fragments: tiles
+            that the threads of a subgroup hold together.
         address_spaces: that its pointers reach; lacks: types that its values cannot have; arguments: types in which a
             call may bring sizes.
 
     Raises:
         SternaError: E0205, all that is missing.
     """
-    missing = dict.fromkeys(_missing(function, threads, address_spaces, lacks))
+    missing = dict.fromkeys(_missing(function, threads, fragments, address_spaces, lacks))
     if function.dims_type not in arguments:
         missing[f"arguments of type {function.dims_type}"] = None
     if missing:
@@ -38,7 +40,7 @@ def refuse_unwritable(
 
 
 def _missing(
-    function: P.Function, threads: bool, address_spaces: Collection[int], lacks: Collection[str]
+    function: P.Function, threads: bool, fragments: bool, address_spaces: Collection[int], lacks: Collection[str]
 ) -> Iterator[str]:
     if lacks:
         buffers = (*function.inputs, *function.params, *function.outputs)
@@ -47,6 +49,8 @@ def _missing(
     for s in P.walk(function.body):
         if not threads and isinstance(s, P.For) and s.kind in P.THREADS:
             yield f"threads of a task, over which the loop {s.symbol.name} runs"
+        elif not fragments and isinstance(s, P.Tiles) and s.intrinsic.tiles is not None and s.intrinsic.tiles.threads > 1:
+            yield f"fragments of matrices, which {s.intrinsic.name} multiplies"
         elif not threads and isinstance(s, P.Barrier) and s.reach == "block":
             yield "barrier of the threads of a task"
         elif isinstance(s, P.Alloc) and isinstance(s.buffer.scope, Memory):

@@ -205,17 +205,20 @@ class Printer:
         refuse_without_tiles(s.intrinsic, self.d.target)
         self.held = s
         self.d.tile_header(s.intrinsic)
-        self.line(depth, self.d.table("tiles", s.configuration))
-        self.line(depth, f"{s.intrinsic.name_in(self.d.lowerings, 'configure')}(tiles);")
+        before, behind = self.d.tile_frame(s)
+        for text in before:
+            self.line(depth, text)
         self.stmt(s.body, depth)
-        self.line(depth, f"{s.intrinsic.name_in(self.d.lowerings, 'release')}();")
+        for text in behind:
+            self.line(depth, text)
 
     def tile(self, depth: int, call: TileOperation) -> None:
-        operands = [*map(str, call.tiles)]
+        assert self.held is not None
+        address = ""
         if call.memory is not None:
             buffer, index = call.memory
-            operands += [f"{buffer.name} + {self.position(index)}", str(call.stride)]
-        self.line(depth, f"{call.intrinsic.name_in(self.d.lowerings, call.operation)}({', '.join(operands)});")
+            address = f"{self.name(buffer.name)} + {self.position(index)}"
+        self.line(depth, self.d.tile(self.held, call, address))
 
     # -- instructions over memory
     def instruction(self, depth: int, s: P.Instruction) -> None:

@@ -15,10 +15,10 @@ from sterna.cache import Cache, cache_directory
 from sterna.codegen.devices import parameters
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.llvm_expr import Instructions
-from sterna.codegen.llvm_function import FunctionWriter
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.needs import refuse_unwritable
+from sterna.codegen.ptx_fragments import FragmentWriter
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
@@ -85,7 +85,7 @@ def emit(text: str, target: Target) -> bytes:
 
 def entry_assembly(function: Function, target: Target) -> str:
     """A module of LLVM assembly with one kernel."""
-    refuse_unwritable(function, "the PTX generator", threads=True, address_spaces=(0, SHARED))
+    refuse_unwritable(function, "the PTX generator", threads=True, fragments=True, address_spaces=(0, SHARED))
     metadata = Metadata()
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
@@ -109,7 +109,7 @@ def entry_assembly(function: Function, target: Target) -> str:
     )
 
 
-class EntryWriter(FunctionWriter):
+class EntryWriter(FragmentWriter):
     """Writes an entry: a task is run by a block of threads, or a thread runs one task after another."""
 
     def text(self, name: str, linkage: str = "") -> str:

@@ -60,7 +60,7 @@ def print_kernel(function: Function, d: CFamily, comments: Sequence[str]) -> Pri
     Args:
         d: a dialect without anything noted in it yet.
     """
-    refuse_unwritable(function, f"the dialect {d.name}", d.threads, d.address_spaces, d.lacks, d.arguments)
+    refuse_unwritable(function, f"the dialect {d.name}", d.threads, d.fragments, d.address_spaces, d.lacks, d.arguments)
     printer = Printer(d)
     lines = tuple(printer.function(function))
     threads = tuple(printer.threads.values())

@@ -57,9 +57,9 @@ def refuse_without_tiles(intrinsic: Intrinsic, target: Target) -> None:
     Raises:
         SternaError: E0203.
     """
-    if intrinsic.name not in target.int_tile:
+    if not target.has(intrinsic):
         raise error(
             "E0203",
             f"the target {target.name} has no {intrinsic.name}, which the schedules of this bundle use",
-            fix="compile for that target by itself, or for one without int_tile",
+            fix="compile for that target by itself",
         )

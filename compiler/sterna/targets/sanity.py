@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from sterna.intrinsics import FRAGMENTS
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.targets.tables import Contradiction
 from sterna.targets.target import CODE, Target
@@ -96,6 +97,9 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("threads", problem, "1 <= preferred <= most <= 1024")
     if threads is not None and not 0 <= threads.cache_bytes <= 1 << 34:
         yield Contradiction("threads", f"cache_bytes is {threads.cache_bytes}", "a number from 0 to 2^34")
+    if threads is not None and (unknown := sorted({*threads.fragments} - FRAGMENTS.keys())):
+        problem = f"there is no intrinsic {unknown[0]} of fragments"
+        yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")
     device = target.device
     if device is None:
         return

@@ -24,11 +24,14 @@ class Threads:
     Args:
         most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
         cache_bytes: of the cache that all groups share.
+        fragments: intrinsics for products of fragments of matrices, which a subgroup of threads holds together, by the
+            names of `sterna.intrinsics`.
     """
 
     most: int = 256
     preferred: int = 128
     cache_bytes: int = 1 << 20
+    fragments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -285,7 +288,8 @@ class Target:
     def has(self, intrinsic: Intrinsic) -> bool:
         """Whether the processor has the instructions of an intrinsic."""
         declared = (d.name for d in self.intrinsics)
-        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *declared)
+        fragments = self.threads.fragments if self.threads is not None else ()
+        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *fragments, *declared)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""

@@ -1,18 +1,25 @@
 """CUDA C++: scalars; each thread runs a task or several, or, of a task of several threads, a block does
-(`templates/cuda/kernels.cu.j2`). Nothing of a toolkit's headers is needed."""
+(`templates/cuda/kernels.cu.j2`). Nothing of a toolkit's headers is needed but for fragments of matrices (`mma.h`)."""
 
 from __future__ import annotations
 
 from sterna.codegen.dialects.groups import GroupDialect
+from sterna.codegen.tiles import TileOperation
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
+from sterna.loops.statements import Tiles
+
+_WMMA = "nvcuda::wmma::"
+#: The types of elements in `mma.h`.
+_ELEMENTS = {"float16": "__half", "bfloat16": "__nv_bfloat16", "float32": "float"}
 
 
 class Cuda(GroupDialect):
     """Memory that the host hands over is reached by ordinary pointers, and so is `__shared__` memory."""
 
     name = "cuda"
+    fragments = True
     far, near, alone = "", "", "__restrict__ "
     group = "blockIdx.x"
     thread_of_all, all_threads = "(blockIdx.x * blockDim.x + threadIdx.x)", "(gridDim.x * blockDim.x)"
@@ -25,6 +32,31 @@ class Cuda(GroupDialect):
 
     def thread_barrier(self) -> str:
         return "__syncthreads();"
+
+    # -- fragments, which are variables
+    def tile_frame(self, s: Tiles) -> tuple[list[str], list[str]]:
+        return [f"{self._fragment(s, operand)} fragment{n};" for n, operand in enumerate(s.operands)], []
+
+    def tile(self, held: Tiles, call: TileOperation, address: str) -> str:
+        first, *factors = (f"fragment{n}" for n in call.tiles)
+        if call.operation == "zero":
+            return f"{_WMMA}fill_fragment({first}, 0.0f);"
+        if call.operation == "multiply":
+            return f"{_WMMA}mma_sync({first}, {', '.join(factors)}, {first});"
+        assert call.memory is not None
+        dtype = call.memory[0].dtype
+        stride = call.stride // dtypes.size(dtype)
+        if call.operation == "load":
+            return f"{_WMMA}load_matrix_sync({first}, (const {_ELEMENTS[dtype]} *)({address}), {stride});"
+        return f"{_WMMA}store_matrix_sync({address}, {first}, {stride}, {_WMMA}mem_row_major);"
+
+    def _fragment(self, s: Tiles, operand: int) -> str:
+        """The type of a fragment of an operand of the intrinsic; 0: its accumulators."""
+        sizes = ", ".join(str(s.intrinsic.size(axis)) for axis in ("row", "lane", "w"))
+        if not operand:
+            return f"{_WMMA}fragment<{_WMMA}accumulator, {sizes}, float>"
+        order, element = s.intrinsic.settings["orders"][operand - 1], _ELEMENTS[s.intrinsic.operands[operand - 1]]
+        return f"{_WMMA}fragment<{_WMMA}matrix_{'ab'[operand - 1]}, {sizes}, {element}, {_WMMA}{order}_major>"
 
     def table(self, name: str, data: bytes) -> str:
         return f"const uint8_t {name}[{len(data)}] = {{{', '.join(map(str, data))}}};"

@@ -1,0 +1,93 @@
+"""Fragments of matrices in LLVM assembly for PTX: `wmma` (PTX ISA, "Warp-level Matrix Multiply-Accumulate").
+
+A thread's part of a fragment is a structure in a variable, which LLVM makes registers of. No statement names a part of
+it: which elements of the matrix they are is not said.
+"""
+
+from __future__ import annotations
+
+from sterna.codegen.llvm_function import FunctionWriter
+from sterna.codegen.tiles import TileOperation, refuse_without_tiles
+from sterna.ir import dtypes
+from sterna.ir.memory import Memory
+from sterna.loops import program as P
+from sterna.loops.program import Buffer
+
+#: What a thread holds of the accumulators, by PTX's word for them.
+_SUMS = ("float", 8)
+#: The address space of the device's memory.
+_GLOBAL = 1
+
+
+class FragmentWriter(FunctionWriter):
+    """Writes functions in which subgroups hold tiles."""
+
+    def configured(self, s: P.Tiles) -> None:
+        """Room for the fragments, and the body."""
+        refuse_without_tiles(s.intrinsic, self.target)
+        self.held = s
+        self.fragments = [self.in_entry(f"alloca {self._struct(operand)}") for operand in s.operands]
+        self.statement(s.body)
+
+    def tile(self, call: TileOperation) -> None:
+        held, (first, *_) = self.held, call.tiles
+        assert held is not None
+        shape, word = held.intrinsic.settings["shape"], held.intrinsic.settings["type"]
+        orders = held.intrinsic.settings["orders"]
+        operand, name = held.operands[first], f"llvm.nvvm.wmma.{shape}"
+        if call.operation == "zero":
+            self.do(f"store {self._struct(operand)} zeroinitializer, ptr {self.fragments[first]}")
+        elif call.operation == "load":
+            side, order = "ab"[operand - 1], orders[operand - 1]
+            found = self._called(f"{name}.load.{side}.{order}.stride.{word}", self._struct(operand), self._memory(call))
+            self.do(f"store {self._struct(operand)} {found}, ptr {self.fragments[first]}")
+        elif call.operation == "store":
+            place, stride = self._memory(call)
+            self._called(f"{name}.store.d.row.stride.f32", "void", [place, *self._parts(first), stride])
+        else:
+            kinds = "f32.f32" if word == "f16" else word
+            parts = [part for tile in (*call.tiles[1:], first) for part in self._parts(tile)]
+            found = self._called(f"{name}.mma.{'.'.join(orders)}.{kinds}", self._struct(0), parts)
+            self.do(f"store {self._struct(0)} {found}, ptr {self.fragments[first]}")
+
+    def _part(self, operand: int) -> tuple[str, int]:
+        """The type of what a thread holds of an operand of the intrinsic, and how many of them."""
+        assert self.held is not None
+        settings = self.held.intrinsic.settings
+        return (settings["part"], settings["parts"]) if operand else _SUMS
+
+    def _struct(self, operand: int) -> str:
+        part, parts = self._part(operand)
+        return f"{{ {', '.join([part] * parts)} }}"
+
+    def _parts(self, tile: int) -> list[str]:
+        """The parts of a fragment, as operands."""
+        assert self.held is not None
+        operand = self.held.operands[tile]
+        (part, parts), struct = self._part(operand), self._struct(operand)
+        whole = self.op(f"load {struct}, ptr {self.fragments[tile]}")
+        return [f"{part} {self.op(f'extractvalue {struct} {whole}, {n}')}" for n in range(parts)]
+
+    def _memory(self, call: TileOperation) -> list[str]:
+        """Where a tile begins, in the address space that it lies in, and elements from row to row."""
+        assert call.memory is not None
+        buffer, index = call.memory
+        space = _space(buffer)
+        place = self.op(f"addrspacecast ptr {self.address(buffer, index)} to ptr addrspace({space})")
+        return [f"ptr addrspace({space}) {place}", f"i32 {call.stride // dtypes.size(buffer.dtype)}"]
+
+    def _called(self, name: str, result: str, operands: list[str]) -> str:
+        kinds = [operand.rpartition(" ")[0] for operand in operands]
+        spaces = [kind.rpartition("(")[2][:-1] for kind in kinds if kind.startswith("ptr")]
+        name = ".".join([name, *(f"p{space}" for space in spaces)])
+        self.values.declarations.add(f"declare {result} @{name}({', '.join(kinds)})")
+        call = f"call {result} @{name}({', '.join(operands)})"
+        if result == "void":
+            self.do(call)
+            return ""
+        return self.op(call)
+
+
+def _space(buffer: Buffer) -> int:
+    scope = buffer.scope
+    return scope.address_space if isinstance(scope, Memory) and not scope.in_scratch else _GLOBAL
