@@ -21,6 +21,7 @@ from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.options import WEIGHTS, Options
 from sterna.passes import byte_signs, dumps, group_operands, place, scale_in_integers
+from sterna.ops.formulas import HALF
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
@@ -124,6 +125,11 @@ def _scale_in_integers(graph: Graph, context: PassContext) -> Graph:
 
 def _planes(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: planes(each, context.target), graph)
+
+
+def _widen_halves(graph: Graph, context: PassContext) -> Graph:
+    narrow = frozenset(HALF) - context.target.fragment_types
+    return everywhere(lambda each: widen_halves(each, narrow), graph)
 
 
 def _im2col(graph: Graph, context: PassContext) -> Graph:
@@ -244,7 +250,7 @@ PIPELINE: tuple[Pass, ...] = (
          scale_in_integers.applies, over_graphs=True),
     graph_pass("code-trees", code_trees, lambda context: context.target.static),
     graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
-    graph_pass("widen-halves", widen_halves),
+    Pass("widen-halves", _widen_halves, (("widen-halves", print_graph),), verify_graph, over_graphs=True),
     Pass(
         "planes", _planes, (("planes", print_graph),), verify_graph, lambda context: context.target.lanes(32) > 1,
         over_graphs=True,

@@ -49,7 +49,12 @@ class Language:
     given: str = ""
 
 
-CUDA = Language(cuda_target(), ("g++", "-x", "c++"), HERE / "cuda_on_cpu.h", ("type-limits",))
+CUDA = Language(
+    cuda_target(),
+    ("g++", "-x", "c++", f"-I{HERE / 'cuda_stub'}"),
+    HERE / "cuda_on_cpu.h",
+    ("type-limits", "maybe-uninitialized"),
+)
 METAL = Language(
     metal_target(),
     ("clang++", "-x", "c++", f"-I{HERE / 'metal_stub'}"),

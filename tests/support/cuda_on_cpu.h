@@ -27,7 +27,7 @@ static cuda_place blockIdx, blockDim, gridDim;
 
 static inline float __int_as_float(int bits) { float value; memcpy(&value, &bits, 4); return value; }
 
-enum { FIBER_STACK = 1 << 18, RUNS = 0, WAITS = 1, ENDED = 2 };
+enum { FIBER_STACK = 1 << 18, WARP = 32, RUNS = 0, WAITS = 1, ENDED = 2, MEETS = 3 };
 struct cuda_fiber { ucontext_t context; cuda_place place; int state; std::unique_ptr<char[]> stack; };
 static std::vector<cuda_fiber> cuda_fibers;
 static cuda_fiber *cuda_now;
@@ -37,6 +37,23 @@ static std::function<void()> cuda_kernel;
 
 static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
 static inline void __syncthreads() { cuda_now->state = WAITS; swapcontext(&cuda_now->context, &cuda_scheduler); }
+
+/* Waits for the other threads of the warp. */
+static inline void cuda_warp_wait() { cuda_now->state = MEETS; swapcontext(&cuda_now->context, &cuda_scheduler); }
+
+/* Lets go on what waits for its warp, where all of that has come; false if some thread never will. */
+static inline bool cuda_warps_meet(std::vector<cuda_fiber *> &ready) {
+  ready.clear();
+  bool missing = false;
+  for (size_t first = 0; first < cuda_fibers.size(); first += WARP) {
+    size_t end = std::min(first + WARP, cuda_fibers.size()), meeting = 0;
+    for (size_t n = first; n < end; n++) meeting += cuda_fibers[n].state == MEETS;
+    if (meeting && (meeting < end - first || meeting < WARP)) missing = true;
+    else if (meeting)
+      for (size_t n = first; n < end; n++) cuda_fibers[n].state = RUNS, ready.push_back(&cuda_fibers[n]);
+  }
+  return !missing;
+}
 
 /* Runs a kernel whose threads never wait: they need no stacks of their own. */
 static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
@@ -55,7 +72,7 @@ static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned 
   return 0;
 }
 
-/* Runs a kernel; 1 if threads of a block wait at a barrier that others never reach. */
+/* Runs a kernel; 1 if threads of a block wait at a barrier, or for their warp, where others never come. */
 static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
   std::mt19937 random(seed);
   cuda_kernel = kernel, gridDim = grid, blockDim = block;
@@ -76,8 +93,11 @@ static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, 
       for (cuda_fiber &f : cuda_fibers) if (f.state != ENDED) f.state = RUNS, ready.push_back(&f);
       if (ready.empty()) break;
       if (ready.size() < cuda_fibers.size()) return 1;
-      if (seed) std::shuffle(ready.begin(), ready.end(), random);
-      for (cuda_fiber *f : ready) cuda_now = f, swapcontext(&cuda_scheduler, &f->context);
+      do {
+        if (seed) std::shuffle(ready.begin(), ready.end(), random);
+        for (cuda_fiber *f : ready) cuda_now = f, swapcontext(&cuda_scheduler, &f->context);
+        if (!cuda_warps_meet(ready)) return 1;
+      } while (!ready.empty());
     }
   }
   return 0;

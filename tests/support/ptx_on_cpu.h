@@ -82,4 +82,50 @@ static inline u32 permuted(u32 a, u32 b, u32 selector) {
   }
   return result;
 }
+
+/* Fragments of matrices of 16 x 16 (PTX ISA, wmma): which thread has which elements is nobody's affair, so here it is
+ * another distribution than any GPU's. All threads of a warp come together at every operation. */
+enum { FRAGMENT = 256, MOST_PARTS = 8 };
+static u32 ptx_warp[2][32][WARP][MOST_PARTS];
+static inline unsigned ptx_thread() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+template <class T> static inline f32 widened(u16 bits);
+template <> inline f32 widened<f16>(u16 bits) { return (f32)as<f16>(bits); }
+struct bf16 {};
+template <> inline f32 widened<bf16>(u16 bits) { return as<f32>((u32)bits << 16); }
+template <int parts> static inline void wmma_load(u32 *to, u64 from, u32 step, bool column, bool global) {
+  if (from % 32 || step % 8) throw (int)MISALIGNED;
+  cuda_warp_wait();
+  for (unsigned n = 0; n < 2 * parts; n++) {
+    unsigned e = (ptx_thread() % WARP * 2 * parts + n) % FRAGMENT, i = e / 16, j = e % 16;
+    u32 half = load<u16>(from + 2 * (column ? j * step + i : i * step + j), 2, global, true);
+    to[n / 2] = n % 2 ? to[n / 2] | half << 16 : half;
+  }
+}
+static inline void wmma_store(u64 to, const u32 *from, u32 step, bool global) {
+  if (to % 32 || step % 4) throw (int)MISALIGNED;
+  cuda_warp_wait();
+  for (unsigned n = 0; n < 8; n++) {
+    unsigned e = ptx_thread() % WARP * 8 + n;
+    store<u32>(to + 4 * (e / 16 * step + e % 16), from[n], 4, global, true);
+  }
+}
+/* The rows of a are along its matrix whatever its order in memory was. */
+template <class T, int parts> static inline void wmma_mma(u32 *d, const u32 *a, const u32 *b, const u32 *c) {
+  const unsigned warp = ptx_thread() / WARP, lane = ptx_thread() % WARP;
+  for (unsigned n = 0; n < parts; n++) ptx_warp[0][warp][lane][n] = a[n], ptx_warp[1][warp][lane][n] = b[n];
+  cuda_warp_wait();
+  auto element = [&](unsigned side, unsigned e) {
+    u32 both = ptx_warp[side][warp][e / (2 * parts)][e % (2 * parts) / 2];
+    return widened<T>((u16)(e % 2 ? both >> 16 : both));
+  };
+  for (unsigned n = 0; n < 8; n++) {
+    unsigned e = lane * 8 + n, i = e / 16, j = e % 16;
+    f32 sum = as<f32>(c[n]);
+    for (unsigned k = 0; k < 16; k++) sum += element(0, i * 16 + k) * element(1, k * 16 + j);
+    d[n] = bits_of<u32>(sum);
+  }
+  cuda_warp_wait();
+}
 #endif

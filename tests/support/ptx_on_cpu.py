@@ -89,6 +89,9 @@ class Entry:
             return "__syncthreads();"
         if name in ("ld", "st"):
             return self.access(name, kept, o)
+        if name == "wmma":
+            self.waits = True
+            return self.fragments(kept, o)
         if name == "cvt":
             return self.convert(kept, o)
         if name == "cvta":
@@ -212,6 +215,26 @@ class Entry:
                 parts.append(f"store<{t}>({at}, {self.of(t, register)}, {facts});")
         return "{ " + " ".join(parts) + " }" if len(parts) > 1 else parts[0]
 
+    def fragments(self, words: list[str], o: list[str]) -> str:
+        """An operation on fragments of matrices: all threads of a warp have a part of each."""
+        lists = [_operands(part.strip("{}")) for part in o if part.startswith("{")]
+        parts, place = len(lists[0]), next((part.strip("[]") for part in o if part.startswith("[")), "")
+        base, _, offset = place.partition("+")
+        address = f"({self.of('u64', base)} + (s64){offset or 0})" if place else ""
+        given = [f"u32 v{n}[] = {{{', '.join(self.of('u32', r) for r in part)}}};" for n, part in enumerate(lists)]
+        results = [self.to(r, "b32", f"d[{n}]") for n, r in enumerate(lists[0])]
+        operation, checked = words[0], str("global" in words).lower()
+        if operation == "load":
+            step, column = self.of("u32", o[2]), str("col" in words).lower()
+            call = f"u32 d[{parts}]; wmma_load<{parts}>(d, {address}, {step}, {column}, {checked});"
+            return f"{{ {call} {' '.join(results)} }}"
+        if operation == "store":
+            return f"{{ {given[0]} wmma_store({address}, v0, {self.of('u32', o[2])}, {checked}); }}"
+        assert operation == "mma", words
+        kind, held = ("bf16" if "bf16" in words else "f16"), len(lists[1])
+        call = f"u32 d[{parts}]; wmma_mma<{kind}, {held}>(d, v1, v2, v3);"
+        return f"{{ {' '.join(given[1:])} {call} {' '.join(results)} }}"
+
     # -- operands
     def to(self, register: str, t: str, value: str) -> str:
         """Writes a value of a type to a register, extended as its sign says."""
@@ -259,6 +282,8 @@ def _operands(text: str) -> list[str]:
 def _statements(body: str) -> list[str]:
     """Declarations, instructions and labels, without comments."""
     text = re.sub(r"//.*", "", body)
+    # Lists of registers, which may have lines of their own, are no blocks.
+    text = re.sub(r"\s*\n\s*(\{%)", r" \1", text)
     text = re.sub(r"^(\S+:)$", r"\1;", text, flags=re.M)
     text = re.sub(r"(^|;)(\s*[{}])", r"\1\2;", text, flags=re.M)
     # Registers that are not numbered.

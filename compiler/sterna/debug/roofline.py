@@ -25,7 +25,8 @@ class KernelAccesses:
 
     Args:
         calls: of a run; sources: nodes of the model that it computes, of some of its calls.
-        multiply_adds: as `inspect` counts them; fragments: those by instructions over fragments of matrices.
+        multiply_adds: as `inspect` counts them; fragments: those by instructions over fragments of matrices, without
+            what fills fragments up.
         least_bytes: what it reads and writes, every element once; requested_bytes: of the sectors that its subgroups
             ask for, without any cache; moved_bytes: behind a cache that all groups share.
         accesses, coalesced: of subgroups to the device's memory; shared_accesses, conflicts: to shared memory, and the
@@ -117,7 +118,7 @@ def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Access
         found.threads,
         found.shared_bytes,
         work,
-        round(found.fragments),
+        min(round(found.fragments), work),
         round(found.least_bytes),
         round(found.requested_bytes),
         round(found.moved_bytes),

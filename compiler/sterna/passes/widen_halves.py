@@ -6,10 +6,13 @@ digit is lost between them. ONNX Runtime does the same on processors; rounding a
 from the network in float32. Weights become float32 constants here, which kernels store in 16 bits again
 (`schedule.strategies.weights`).
 
-Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time.
+Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time. And not where the
+target multiplies matrices of 16 bits by fragments, into sums in float32: there tensors keep the type that the model says.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 
@@ -24,21 +27,27 @@ from sterna.passes.rewriting import Rewriting
 LARGE = 4096
 
 
-def widen_halves(graph: Graph) -> Graph:
-    """The graph with tensors of 16-bit floats between its nodes as float32; inputs and outputs stay as they are."""
-    return _Widening(graph).run() if any(map(_multiplies, graph.nodes)) else graph
+def widen_halves(graph: Graph, narrow: Collection[str] = HALF) -> Graph:
+    """The graph with tensors of 16-bit floats between its nodes as float32; inputs and outputs stay as they are.
+
+    Args:
+        narrow: the types that become float32.
+    """
+    return _Widening(graph, narrow).run() if any(_multiplies(node, narrow) for node in graph.nodes) else graph
 
 
-def _multiplies(node: Node) -> bool:
-    """Whether a node is a sum of products of 16-bit floats that are not all known."""
+def _multiplies(node: Node, narrow: Collection[str]) -> bool:
+    """Whether a node is a sum of products of some 16-bit floats that are not all known."""
     if node.regions or operator(node.op).fusion is not Fusion.COMPLEX:
         return False
-    return any(value.dtype in HALF and not value.is_constant for value in node.operands)
+    return any(value.dtype in narrow and not value.is_constant for value in node.operands)
 
 
 class _Widening:
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    """`narrow`: the types that become float32."""
+
+    def __init__(self, graph: Graph, narrow: Collection[str]):
+        self.graph, self.narrow = graph, narrow
         self.rewriting = Rewriting(graph)
         self.builder = self.rewriting.builder
         #: By values of 16 bits: what stands for them in float32, before it is rounded if it ever is.
@@ -54,10 +63,10 @@ class _Widening:
 
     def widened(self, node: Node) -> bool:
         """Puts a node on float32 in the place of one on 16 bits, if there is one."""
-        halves = [value for value in node.operands if value.dtype in HALF]
+        halves = [value for value in node.operands if value.dtype in self.narrow]
         if all(value.is_constant for value in halves):
             return False
-        if node.op == "cast" and node.output.dtype in (*HALF, "float32"):
+        if node.op == "cast" and node.output.dtype in (*self.narrow, "float32"):
             (value,) = halves
             if node.output.dtype != "float32":
                 return False
@@ -66,11 +75,11 @@ class _Widening:
                 return False
             self.rewriting.substitute(node.output, self.wide[value])
             return True
-        kinds = float32_results(node)
+        kinds = float32_results(node, self.narrow)
         if kinds is None:
             return False
         inputs = [
-            value if value is None or value.dtype not in HALF else self.float32(value, node)
+            value if value is None or value.dtype not in self.narrow else self.float32(value, node)
             for value in self.rewriting.operands(node)
         ]
         results = [
@@ -89,7 +98,7 @@ class _Widening:
 
     def float32(self, value: Value, reader: Node) -> Value:
         """The numbers of a value of 16 bits in float32, for a node."""
-        if value.data is not None and (_multiplies(reader) or value.data.size < LARGE):
+        if value.data is not None and (_multiplies(reader, self.narrow) or value.data.size < LARGE):
             return self.constant(value, value.data)
         if value not in self.wide:
             name = f"{value.name}/widen"
@@ -107,12 +116,12 @@ class _Widening:
         return self.constants[memory]
 
 
-def float32_results(node: Node) -> tuple[TensorType, ...] | None:
+def float32_results(node: Node, narrow: Collection[str] = HALF) -> tuple[TensorType, ...] | None:
     """The types of a node's results on float32 in place of 16-bit floats; None where it cannot stand for the node: loop
     programs may round as they go."""
 
     def wide(kind: TensorType) -> TensorType:
-        return TensorType("float32", kind.shape) if kind.dtype in HALF else kind
+        return TensorType("float32", kind.shape) if kind.dtype in narrow else kind
 
     if node.regions or operator(node.op).program is not None:
         return None

@@ -285,6 +285,12 @@ class Target:
         known = self.known_intrinsics if names else {}
         return [known[name] for name in names]
 
+    @property
+    def fragment_types(self) -> frozenset[str]:
+        """The types of matrices whose products it adds up in float32 by fragments."""
+        names = self.threads.fragments if self.threads is not None else ()
+        return frozenset(dtype for name in names for dtype in PROVIDED[name].operands)
+
     def has(self, intrinsic: Intrinsic) -> bool:
         """Whether the processor has the instructions of an intrinsic."""
         declared = (d.name for d in self.intrinsics)

@@ -12,7 +12,7 @@ from math import prod
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import group_attention, group_rows
+from sterna.schedule.strategies import group_attention, group_fragments, group_rows
 from sterna.schedule.strategies.analysis import (
     Context,
     at_least,
@@ -60,6 +60,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         if shared is None:
             return None
         return group_attention.propose(kernel, context, shared) or group_rows.propose(kernel, context, shared)
+    if shared is not None and (found := group_fragments.propose(kernel, stage, context, shared)) is not None:
+        return found
     contraction = contraction_of(stage, kernel, context)
     if contraction is not None and shared is not None and _is_tiled(contraction):
         for rows in (TILE, TILE // 2, TILE // 4):

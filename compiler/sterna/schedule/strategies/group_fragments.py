@@ -1,0 +1,212 @@
+"""Sums of products by fragments of matrices, for groups of threads whose target has some: matrix products and
+convolutions of 16-bit floats (implicit GEMM), added up in float32.
+
+A task has a tile of the result. The parts of both matrices that a step in depth needs are brought into shared memory by
+all of its threads, from wherever their elements lie; each subgroup has a few fragments of sums in registers. They are
+stored to shared memory, from where the threads compute what follows with the sums and store it side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from sterna.intrinsics import FRAGMENTS, Intrinsic
+from sterna.intrinsics.fragment import ORDERS
+from sterna.ir.memory import Memory
+from sterna.schedule.matrices import factors
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import (
+    Context,
+    at_least,
+    fused,
+    inline_elementwise,
+    product,
+    size,
+    stored_apart,
+    stride_of,
+)
+from sterna.te import expr as E
+from sterna.te.axis import Axis
+from sterna.te.expr import Reduce
+from sterna.te.tensor import Kernel, Tensor
+
+#: Rows and columns of the tile of a task, at most and at least, as far as it is halved for the sake of more tasks.
+MOST, LEAST = 64, 32
+#: Rows, columns and depth below which most of a fragment would be of no use.
+FEW = 8
+#: Tasks that keep a device busy.
+BUSY = 64
+#: Subgroups of a task.
+SUBGROUPS = 4
+#: Fragments along the depth that shared memory holds at a time.
+STEPS = 2
+#: Bytes between the rows of a matrix in shared memory that let neighbouring rows lie in other banks.
+PADDING = 16
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How fragments compute a sum of products.
+
+    Args:
+        swapped: whether the second factor is the left one; turned: see `Schedule.as_matrices`.
+        batch, rows: axes of the result; folded: reduced axes that are the depth.
+        depth: of a step; tile: rows and columns of a task; subgroups: along both.
+    """
+
+    intrinsic: Intrinsic
+    swapped: bool
+    turned: tuple[bool, bool]
+    batch: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    folded: tuple[Axis, ...]
+    depth: int
+    tile: tuple[int, int]
+    subgroups: tuple[int, int]
+
+
+def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
+    """The schedule of a kernel whose only sum is a stage, each element of which its output reads at its own place; None
+    if no fragments of the target compute it, or would be mostly empty."""
+    plan = _plan(stage, context)
+    if plan is None or _shared_bytes(plan) > shared.bytes:
+        return None
+    s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
+    acc, out = stored_apart(s, stage)
+    names = {a: b.name for a, b in zip(stage.axes, s.stages[out].tensor.axes, strict=True)}
+    inner = [a.name for a in plan.folded]
+    left, right, sums = s.as_matrices(
+        acc, [a.name for a in plan.batch], inner, plan.depth, plan.turned, plan.swapped
+    )  # fmt: skip
+    inline_elementwise(s, also=[acc] if acc not in (t.name for t in kernel.stages) else ())
+    task = _tasks(s, out, names, stage.axes[-1], plan)
+    s.compute_at(sums, out, task, shared)
+    step = _products(s, sums, plan)
+    for matrix in (left, right):
+        s.compute_at(matrix, sums, step, shared)
+        _by_threads(s, matrix, fused(s, matrix, [a.name for a in s.stages[matrix].tensor.axes]), plan)
+        s.pad_rows(matrix, PADDING // 2)
+    s.pad_rows(sums, PADDING // 4)
+    return s
+
+
+def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _Plan) -> str:
+    """Cuts the output into tiles, whose elements the threads share; returns the axis of the tasks."""
+    batch = [names[a] for a in plan.batch]
+    s.reorder(out, *batch, *(names[a] for a in plan.rows), names[columns])
+    down, row = s.split(out, fused(s, out, [names[a] for a in plan.rows]), plan.tile[0], overhang=True)
+    across, column = s.split(out, names[columns], plan.tile[1], overhang=True)
+    s.reorder(out, down, across, row, column)
+    task = fused(s, out, [*batch, down, across])
+    s.parallel(out, task)
+    _by_threads(s, out, s.fuse(out, row, column), plan)
+    return task
+
+
+def _by_threads(s: Schedule, stage: str, elements: str, plan: _Plan) -> None:
+    """Gives the elements of a stage to the threads, neighbours to neighbours."""
+    assert plan.intrinsic.tiles is not None
+    rest, x = s.split(stage, elements, plan.intrinsic.tiles.threads)
+    _, y = s.split(stage, rest, prod(plan.subgroups))
+    s.bind(stage, x, "thread.x")
+    s.bind(stage, y, "thread.y")
+
+
+def _products(s: Schedule, sums: str, plan: _Plan) -> str:
+    """Cuts the sums of a task into fragments; returns the axis of steps in depth."""
+    *batch, row, column = (a.name for a in s.stages[sums].tensor.axes)
+    *taps, depth = (a.name for a in s.stages[sums].axes if a.reduction)
+    whole, owners, fragments, lanes = list[str](), list[str](), list[str](), list[str]()
+    for n, axis in enumerate((row, column)):
+        # The tile of a task is the whole of it, and of a constant size.
+        one, tile = s.split(sums, axis, plan.tile[n])
+        owner, own = s.split(sums, tile, plan.tile[n] // plan.subgroups[n])
+        fragment, lane = s.split(sums, own, plan.intrinsic.size(("row", "lane")[n]))
+        for axes, each in zip((whole, owners, fragments, lanes), (one, owner, fragment, lane), strict=True):
+            axes.append(each)
+    step, within = s.split(sums, depth, plan.depth)
+    times, word = s.split(sums, within, plan.intrinsic.size("w"))
+    word, group = s.split(sums, word, 1)
+    s.reorder(sums, *batch, *whole, *owners, *taps, step, times, *fragments, *lanes, word, group)
+    s.bind(sums, s.fuse(sums, *owners), "thread.y")
+    for axis in (times, *fragments):
+        s.unroll(sums, axis)
+    s.tensorize(sums, *lanes, word, group, plan.intrinsic.name)
+    return step
+
+
+# ---------------------------------------------------------------- the choice
+def _plan(stage: Tensor, context: Context) -> _Plan | None:
+    assert context.target.threads is not None
+    reduction, pair = stage.reduction, factors(stage.body) if stage.body is not None else None
+    if reduction is None or pair is None or not stage.axes:
+        return None
+    if not context.target.threads.fragments or not all(a.extent.is_const for a in stage.all_axes):
+        return None
+    columns = stage.axes[-1]
+    swapped = columns in E.axes_of(pair[0])
+    a, b = pair[::-1] if swapped else pair
+    if columns in E.axes_of(a) or columns not in E.axes_of(b):
+        return None
+    batch = tuple(axis for axis in stage.axes[:-1] if axis in E.axes_of(b))
+    rows = tuple(axis for axis in stage.axes[:-1] if axis not in batch)
+    many = [product([axis.extent for axis in axes]) for axes in (rows, (columns,), reduction.axes)]
+    if not rows or min(many) < FEW:
+        return None
+    turned = (
+        _is_along(a, (rows[-1],), context) and not _is_along(a, reduction.axes, context),
+        _is_along(b, reduction.axes, context) and not _is_along(b, (columns,), context),
+    )
+    found = _intrinsic(context, (a.dtype, b.dtype, reduction.dtype), turned)
+    if found is None:
+        return None
+    folded = _folded(reduction, found.size("w"))
+    steps = ceil(product([axis.extent for axis in folded]) / found.size("w"))
+    depth = found.size("w") * (STEPS if steps % STEPS == 0 else 1)
+    tile = _tile(many[0], many[1], product([axis.extent for axis in batch]))
+    return _Plan(found, swapped, turned, batch, rows, folded, depth, tile, _subgroups(tile))
+
+
+def _is_along(factor: E.Expr, axes: Sequence[Axis], context: Context) -> bool:
+    """Whether neighbours along one of some axes lie side by side in memory."""
+    return any(stride_of(load, axis, context.strides) == 1 for load in E.loads(factor)[:1] for axis in axes)
+
+
+def _intrinsic(context: Context, types: tuple[str, str, str], turned: tuple[bool, bool]) -> Intrinsic | None:
+    """The target's intrinsic for factors of these types that lie so, and sums of the last one."""
+    assert context.target.threads is not None
+    orders = tuple(ORDERS[turns] for turns in turned)
+    known = (FRAGMENTS[name] for name in context.target.threads.fragments)
+    return next((i for i in known if (*i.operands, i.dtype) == types and i.settings["orders"] == orders), None)
+
+
+def _folded(reduction: Reduce, words: int) -> tuple[Axis, ...]:
+    """The last reduced axis where fragments divide it, such as the channels of a convolution; else all together."""
+    *others, last = reduction.axes
+    return (last,) if not others or size(last.extent) % words == 0 else tuple(reduction.axes)
+
+
+def _tile(rows: int, columns: int, batch: int) -> tuple[int, int]:
+    """Rows and columns of a task: as many as there are or fit, but fewer where that would be few tasks."""
+    tile = [max(16, min(MOST, at_least(n))) for n in (rows, columns)]
+    while batch * ceil(rows / tile[0]) * ceil(columns / tile[1]) < BUSY and max(tile) > LEAST:
+        tile[tile.index(max(tile))] //= 2
+    return tile[0], tile[1]
+
+
+def _subgroups(tile: tuple[int, int]) -> tuple[int, int]:
+    """How many subgroups there are along a tile: each has a fragment at least."""
+    down = min(2, tile[0] // 16)
+    across = min(SUBGROUPS // down, tile[1] // 16)
+    return min(SUBGROUPS // across, tile[0] // 16), across
+
+
+def _shared_bytes(plan: _Plan) -> int:
+    """Of the tile's sums and of both matrices in a step."""
+    (rows, columns), depth = plan.tile, plan.depth
+    left = (depth, rows) if plan.turned[0] else (rows, depth)
+    right = (columns, depth) if plan.turned[1] else (depth, columns)
+    matrices = sum(lines * (2 * along + PADDING) for lines, along in (left, right))
+    return rows * (4 * columns + PADDING) + matrices + 2 * 64
