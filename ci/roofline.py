@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "compiler"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "compiler"), str(ROOT / "bench"), str(ROOT / "tests")]
 
+import onnx  # noqa: E402
 from environments import Environments  # noqa: E402
 from models import COUNTED, Models  # noqa: E402
 from sterna.api import options_of  # noqa: E402
 from sterna.debug.roofline import KernelAccesses, Roofline, roofline  # noqa: E402
+from support.halves import in_halves  # noqa: E402
 
 #: What is wanted over the networks: bytes moved over the least, and accesses that are coalesced.
 MOST_MOVED, LEAST_COALESCED = 1.25, 0.95
@@ -45,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=COUNTED)
     parser.add_argument("--target", default="opencl")
+    parser.add_argument("--half", action="store_true", help="the networks in float16")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench", help="default: build/bench")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
@@ -55,7 +58,8 @@ def main() -> int:
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
     moved, coalesced, clean = [], [], True
     for model in models.find(arguments.networks):
-        facts = roofline(model.file, options_of(arguments.target))
+        given = in_halves(onnx.load(model.file)) if arguments.half else model.file
+        facts = roofline(given, options_of(arguments.target))
         print(line(model.label, facts), flush=True)
         moved.append(share(facts.total("moved_bytes"), facts.total("least_bytes")))
         coalesced.append(share(facts.total("coalesced"), facts.total("accesses")))

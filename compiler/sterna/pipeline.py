@@ -19,9 +19,9 @@ from sterna.ir.printer import print_graph
 from sterna.ir.verifier import verify
 from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
+from sterna.ops.formulas import HALF
 from sterna.options import WEIGHTS, Options
 from sterna.passes import byte_signs, dumps, group_operands, place, scale_in_integers
-from sterna.ops.formulas import HALF
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow

@@ -27,13 +27,15 @@ def half_network(seed: int = 0) -> ModelProto:
         helper.make_node("Reshape", ["e", "flat"], ["f"]),
         helper.make_node("Transpose", ["f"], ["ft"], perm=[0, 2, 1]),
         helper.make_node("MatMul", ["ft", "f"], ["g"]),
-        helper.make_node("Softmax", ["g"], ["p"], axis=-1),
+        helper.make_node("Mul", ["g", "scale"], ["scaled"]),
+        helper.make_node("Softmax", ["scaled"], ["p"], axis=-1),
         helper.make_node("Mul", ["ft", "ft"], ["v"]),
         helper.make_node("MatMul", ["p", "v"], ["q"]),
         helper.make_node("MatMul", ["q", "w3"], ["y"]),
     ]
     given = [weights("w1", 32, 3, 7, 7), weights("b1", 32), weights("w2", 32, 32, 3, 3), weights("b2", 32)]
-    given += [weights("w3", 32, 40), numpy_helper.from_array(np.array([1, 32, 121]), "flat")]
+    given += [weights("w3", 32, 40), numpy_helper.from_array(np.array(0.05, np.float16), "scale")]
+    given += [numpy_helper.from_array(np.array([1, 32, 121]), "flat")]
     graph = helper.make_graph(
         nodes,
         "half",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,13 +24,16 @@ from onnx import TensorProto, helper, parser
 import sterna
 from sterna.api import compile_model, compile_to
 from sterna.cli import program
+from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
+from sterna.frontends.onnx import read
 from sterna_runtime import devices, hash64, load
 from support import device_bundles
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.cuda_driver import Driver, build
 from support.device_bundles import edited, refused
+from support.half_networks import half_network
 from support.open_networks import rows
 from support.tools import ROOT
 from support.trained import agree as agrees
@@ -64,6 +68,23 @@ def test_models(name: str) -> None:
 @pytest.mark.parametrize("part", SAMPLED)
 def test_every_operator(part: int, tmp_path: Path) -> None:
     device_bundles.a_part_of_the_operators(part, PARTS, "cuda", tmp_path / "bundle")
+
+
+def test_half_precision() -> None:
+    """A model in float16 keeps it, and its products are fragments': no further from float32 than one that is rounded
+    after every node."""
+    x = np.random.default_rng(1).standard_normal((1, 3, 22, 22)).astype(np.float16)
+    with sterna.compile(half_network(), "cuda") as there:
+        (found,) = there.run({"x": x}).values()
+    (wanted,) = interpret(read(half_network()), {"x": x}).values()
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.astype(np.float32), wanted.astype(np.float32), 0, 4e-3 * np.abs(wanted).max())
+
+
+def test_the_text_has_fragments(tmp_path: Path) -> None:
+    ptx = (compile_to(tmp_path / "half", half_network(), "cuda") / "kernels.ptx").read_text()
+    products = re.findall(r"wmma\.mma\.sync\.aligned\.(\w+\.\w+)\.m16n16k16\.f32\.f32", ptx)
+    assert {"row.row", "row.col"} <= set(products)
 
 
 def test_open_sizes() -> None:

@@ -49,7 +49,9 @@ def _missing(
     for s in P.walk(function.body):
         if not threads and isinstance(s, P.For) and s.kind in P.THREADS:
             yield f"threads of a task, over which the loop {s.symbol.name} runs"
-        elif not fragments and isinstance(s, P.Tiles) and s.intrinsic.tiles is not None and s.intrinsic.tiles.threads > 1:
+        elif (
+            not fragments and isinstance(s, P.Tiles) and s.intrinsic.tiles is not None and s.intrinsic.tiles.threads > 1
+        ):
             yield f"fragments of matrices, which {s.intrinsic.name} multiplies"
         elif not threads and isinstance(s, P.Barrier) and s.reach == "block":
             yield "barrier of the threads of a task"

@@ -1,8 +1,8 @@
 """Hardware intrinsics: what an instruction computes, as a tensor expression, and how each generator writes it.
 
-A target names those that it has among its capabilities (`int_dot`, `float_dot`, `int_tile`, `fragments` of its threads), the step `tensorize`
-matches one to the innermost loops of a stage, and a test holds every lowering to its behaviour on the machines that can
-run it.
+A target names those that it has among its capabilities (`int_dot`, `float_dot`, `int_tile`, `fragments` of its
+threads), the step `tensorize` matches one to the innermost loops of a stage, and a test holds every lowering to its
+behaviour on the machines that can run it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from sterna.intrinsics.dot import DOT_PRODUCTS, FLOAT_DOT_PRODUCTS
 from sterna.intrinsics.fragment import FRAGMENT_PRODUCTS
 from sterna.intrinsics.tile import TILE_PRODUCTS
 
-#: Those that multiply vectors of integers, of floats, those that multiply tiles, and fragments of matrices, by the names
-#: that targets and schedules give them.
+#: Those that multiply vectors of integers, of floats, tiles, and fragments of matrices, by the names that targets and
+#: schedules give them.
 DOTS: dict[str, Intrinsic] = {i.name: i for i in DOT_PRODUCTS}
 FLOAT_DOTS: dict[str, Intrinsic] = {i.name: i for i in FLOAT_DOT_PRODUCTS}
 TILES: dict[str, Intrinsic] = {i.name: i for i in TILE_PRODUCTS}

@@ -39,7 +39,8 @@ class TileUnit:
         load_cycles: from one load to the next.
         configuration: the memory that `configure` reads, by the shapes of the registers; None where nothing is
             configured.
-        threads: that hold a tile together.
+        threads: that hold a tile together; row_bytes: that the distance of rows in memory is a multiple of; of twice as
+            many where a tile begins.
     """
 
     names: Mapping[str, Mapping[str, str]]
@@ -48,6 +49,7 @@ class TileUnit:
     load_cycles: int
     configuration: Callable[[Sequence[TileShape]], bytes] | None = None
     threads: int = 1
+    row_bytes: int = 1
 
 
 class Form(Enum):

@@ -1,5 +1,5 @@
-"""Products of matrix fragments: tiles that the threads of a subgroup hold together, each a part of which it does not know
-which one it is. All of them load, multiply and store at once.
+"""Products of matrix fragments: tiles that the threads of a subgroup hold together; which part each has is not said. All
+of them load, multiply and store at once.
 
 Products of 16-bit floats are exact in float32, which they are added up in; in which order is the hardware's affair, so
 that the last bits of a sum are not said.
@@ -19,7 +19,7 @@ ORDERS = ("row", "col")
 
 
 def fragment_product(dtype: str, left: str, right: str) -> Tensor:
-    """sum over w of left[row, w] * right[w, lane] in float32; a matrix that lies by columns is read the other way round.
+    """sum over w of left[row, w] * right[w, lane] in float32; what lies by columns is read the other way round.
 
     Args:
         left, right: how the operands lie, of `ORDERS`.
@@ -36,7 +36,7 @@ def fragment_product(dtype: str, left: str, right: str) -> Tensor:
 
 
 #: PTX ISA, "Warp-level Matrix Load/Store/MMA Instructions": wmma. Registers: of 255, eight each.
-_WMMA = TileUnit(names={}, header="mma.h", registers=24, load_cycles=8, threads=32)
+_WMMA = TileUnit(names={}, header="mma.h", registers=24, load_cycles=8, threads=32, row_bytes=16)
 #: By element type: the word that PTX has for it, and what a thread holds of an operand.
 _TYPES = {"float16": ("f16", "<2 x half>", 8), "bfloat16": ("bf16", "i32", 4)}
 

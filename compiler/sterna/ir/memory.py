@@ -101,7 +101,9 @@ FRAGMENT = Scope("fragment", "subgroup", kind="tiles")
 #: Where the next state of a recurrence belongs, which outlives the step.
 STATE = Scope("state", "block", kind="recurrence")
 
-BUILT_IN: dict[str, Scope] = {s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE, FRAGMENT, STATE)}
+BUILT_IN: dict[str, Scope] = {
+    s.name: s for s in (INPUT, OUTPUT, PARAM, SCRATCH, STACK, REGISTER, TILE, FRAGMENT, STATE)
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,7 +183,7 @@ class Run:
         if isinstance(e, P.Broadcast):
             result: Any = np.resize(operands[0], e.lanes)
         elif isinstance(e, P.Apply):
-            result = self.apply(e, operands)
+            result = self.product(e, operands)
         elif isinstance(e, P.Lane):
             result = operands[0][e.lane : e.lane + e.lanes] if e.lanes > 1 else operands[0][e.lane]
         elif isinstance(e, P.Shuffle):
@@ -195,6 +195,10 @@ class Run:
         else:
             result = operation(e, operands)
         return np.asarray(result).astype(dtypes.to_numpy(e.dtype), copy=False)
+
+    def product(self, e: P.Apply, operands: list[Array]) -> Array:
+        """What an intrinsic makes of its operands."""
+        return np.asarray(self.apply(e, operands))
 
     @staticmethod
     def apply(e: P.Apply, operands: list[Array]) -> Any:

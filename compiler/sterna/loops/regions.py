@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, ceil_div
 from sterna.ir.remainders import rejoined
-from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Symbol, as_int, ceil_div
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero
 from sterna.schedule.decisions import Fuse, Split, StageSchedule
@@ -159,7 +159,11 @@ def _span(index: Int, free: Mapping[Symbol, Int]) -> tuple[Int, Int] | None:
             if inner is None:
                 return None
             low = low + (inner[0] // atom.divisor) * coefficient
-            width = width + ((inner[1] + (atom.divisor - 2)) // atom.divisor) * coefficient
+            # From the beginning of a block on, none is cut at both ends.
+            cut = 1 if inner[0] % atom.divisor == ZERO else 2
+            width = width + ((inner[1] + (atom.divisor - cut)) // atom.divisor - (2 - cut)) * coefficient
+        elif isinstance(atom, Mod) and coefficient > 0:
+            width = width + (atom.divisor - 1) * coefficient
         else:
             return None
     return low, width

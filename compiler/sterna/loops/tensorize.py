@@ -304,6 +304,7 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out
         return P.Store(tiles, index, replace(E.const(0, tiles.dtype), lanes=count), rows=int(rows))
     old = E.Load(tiles.dtype, tensor=tiles, indices=(index,), lanes=count, rows=int(rows))
     if phase is Phase.STORE:
+        _check_rows(intrinsic, memory.buffer, pitch, stored)
         return replace(memory, index=stored, value=old, rows=int(rows), pitch=pitch)
     counts = {row: int(rows), lane: intrinsic.lanes, word: int(words), group: intrinsic.group}
     symbols = dict(zip(intrinsic.axes, counts, strict=True))
@@ -312,9 +313,19 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out
         down, *along = [(symbols[a], counts[symbols[a]]) for a in _axes_of_rows(intrinsic, read)]
         others = {s: n for s, n in counts.items() if s not in (down[0], *(symbol for symbol, _ in along))}
         operands.append(_tile(factor, along, down, others))
+        _check_rows(intrinsic, factor, operands[-1].pitch, operands[-1].indices[0])
     extents = (int(rows), intrinsic.lanes, int(words), intrinsic.group)
     sums = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), extents=extents, lanes=count)
     return P.Store(tiles, index, sums, rows=int(rows))
+
+
+def _check_rows(intrinsic: Intrinsic, of: P.Buffer | Expr, pitch: int, start: Int) -> None:
+    """Refuses rows that lie otherwise than the hardware loads and stores them."""
+    assert intrinsic.tiles is not None
+    need, each = intrinsic.tiles.row_bytes, dtypes.size(of.dtype)
+    steps = [start.const, *start.terms.values()] if need > 1 else []
+    if pitch * each % need or any(step * each % (2 * need) for step in steps):
+        raise ScatteredOperandError(f"rows lie {pitch * each} bytes apart, not whole pieces of {need} bytes")
 
 
 def _axes_of_rows(intrinsic: Intrinsic, read: Load) -> list[Axis]:
@@ -327,9 +338,8 @@ def _axes_of_rows(intrinsic: Intrinsic, read: Load) -> list[Axis]:
 
 def _tile(
     factor: Expr, along: Sequence[tuple[Symbol, int]], down: tuple[Symbol, int], others: Mapping[Symbol, int]
-) -> Expr:
-    """The load of a tile whose rows are walked `along` and `down`, and that does not depend on `others`, but on those of
-    one position."""
+) -> Load:
+    """The load of a tile whose rows are walked `along` and `down`; of `others` it depends on those of one position."""
     if not isinstance(factor, E.Load):
         raise ScatteredOperandError("a factor is computed, and tiles are loaded from memory")
     (index,) = factor.indices

@@ -62,11 +62,18 @@ class _Thread(Run):
     and stores a part."""
 
     def __init__(
-        self, outer: Run, index: Mapping[P.LoopKind, int], shared: dict[P.Buffer, Array], lane: tuple[int, int]
+        self,
+        outer: Run,
+        index: Mapping[P.LoopKind, int],
+        shared: dict[P.Buffer, Array],
+        lane: tuple[int, int],
+        products: dict[tuple[object, ...], Array],
     ):
         super().__init__(outer.name, outer.memory, dict(outer.symbols))
         #: The thread's number in its subgroup, and how many there are.
         self.lane = lane
+        #: Of tiles, by what is multiplied and added: the threads of a subgroup all have the same.
+        self.products = products
         self.variables, self.local = dict(outer.variables), dict(outer.local)
         self.index, self.shared = index, shared
         #: Elements that asynchronous copies have yet to move, by group.
@@ -118,6 +125,14 @@ class _Thread(Run):
             at = self.position(s.index) + n // width * s.pitch + n % width
             array[self.places(s.buffer, array, at, 1, 1)] = value[n]
 
+    def product(self, e: P.Apply, operands: list[Array]) -> Array:
+        if e.intrinsic.tiles is None:
+            return super().product(e, operands)
+        key = (e.intrinsic, e.extents, *(each.tobytes() for each in operands))
+        if (found := self.products.get(key)) is None:
+            found = self.products[key] = super().product(e, operands)
+        return found
+
     def begin(self, s: P.Copy) -> None:
         """Begins an asynchronous copy."""
         target, origin = self.array(s.destination), self.array(s.source)
@@ -151,9 +166,9 @@ def _move(move: tuple[Array, int, Array, int]) -> None:
 
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
-    lanes = P.subgroup(body)
+    lanes, products = P.subgroup(body), dict[tuple[object, ...], Array]()
     threads = [
-        _Thread(outer, dict(zip(counts, place[::-1], strict=True)), shared, (n % lanes, lanes))
+        _Thread(outer, dict(zip(counts, place[::-1], strict=True)), shared, (n % lanes, lanes), products)
         for n, place in enumerate(np.ndindex(*reversed(counts.values())))
     ]
     active = [(thread, thread.steps(body)) for thread in threads]

@@ -81,8 +81,8 @@ class Variable:
     `rows`, all its elements are its lanes, row by row.
 
     Args:
-        threads: that hold a tile together; operand: of a tile, which one of its intrinsic's it is, counted from 1; 0 the
-            accumulators.
+        threads: that hold a tile together; operand: of a tile, which one of its intrinsic's it is, counted from 1; 0:
+            the accumulators.
     """
 
     name: str

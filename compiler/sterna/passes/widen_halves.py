@@ -6,8 +6,8 @@ digit is lost between them. ONNX Runtime does the same on processors; rounding a
 from the network in float32. Weights become float32 constants here, which kernels store in 16 bits again
 (`schedule.strategies.weights`).
 
-Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time. And not where the
-target multiplies matrices of 16 bits by fragments, into sums in float32: there tensors keep the type that the model says.
+Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time. And not where
+the target multiplies matrices of 16 bits by fragments, into sums in float32: tensors keep their types there.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def matrices(
         pair = (across, along) if turned[side] == bool(side) else (along, across)
         return _stage(f"{stage.name}_{('left', 'right')[side]}", (*kept.values(), *pair), element)
 
-    left, right = (factor(side, value) for side, value in enumerate(factors(reduction)))
+    pair = factors(reduction)
+    assert pair is not None
+    left, right = (factor(side, value) for side, value in enumerate(pair))
     outer = [Axis(a.name, a.extent) for a in batch]
     inner = [Axis(a.name, a.extent, reduction=True) for a in taps] + [Axis("depth", steps, reduction=True)]
     spatial = [*outer, *(Axis(name, size) for name, size, _ in sides)]
@@ -78,7 +80,7 @@ def matrices(
     row = ZERO
     for axis in rows:
         row = row * axis.extent + of(axis)
-    return Matrices(left, right, sums, sums[(*(of(axis) for axis in batch), row, of(last))])
+    return Matrices(left, right, sums, sums[(*map(of, batch), row, of(last))])
 
 
 def factors(reduction: Expr) -> tuple[Expr, Expr] | None:

@@ -130,7 +130,7 @@ def _products(s: Schedule, sums: str, plan: _Plan) -> str:
     times, word = s.split(sums, within, plan.intrinsic.size("w"))
     word, group = s.split(sums, word, 1)
     s.reorder(sums, *batch, *whole, *owners, *taps, step, times, *fragments, *lanes, word, group)
-    s.bind(sums, s.fuse(sums, *owners), "thread.y")
+    s.bind(sums, fused(s, sums, owners), "thread.y")
     for axis in (times, *fragments):
         s.unroll(sums, axis)
     s.tensorize(sums, *lanes, word, group, plan.intrinsic.name)

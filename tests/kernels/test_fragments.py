@@ -1,0 +1,209 @@
+"""Fragments of matrices, which the threads of a subgroup hold together: what strategies make of them is run in random
+orders of threads, by the interpreter and as CUDA's text over fibers; what may go wrong is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.codegen.generators import KernelSet, source
+from sterna.errors import SternaError
+from sterna.intrinsics import FRAGMENTS
+from sterna.ir.integer import Symbol, as_int, of
+from sterna.loops import program as P
+from sterna.loops.accesses import accesses
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.races import verify_threads
+from sterna.schedule import saved
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
+from sterna.te.tensor import Kernel
+from support.bound_axes import barriers, compare, threads
+from support.cuda_host import CUDA
+from support.fragment_products import convolution, feeds, product, proposed, with_fragments
+from support.opencl_host import opencl_target
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        product(40, 33, 20),
+        product(16, 70, 32, ("row", "col")),
+        product(65, 16, 16, ("col", "row")),
+        product(9, 9, 9, ("col", "col"), batch=2),
+        convolution(5, 16, 24, 3, 1),
+        convolution(6, 3, 16, 3, 2),
+    ],
+    ids=["rows", "columns on the right", "on the left", "batches", "channels are the depth", "few channels"],
+)
+def test_products(kernel: Kernel, tmp_path: Path) -> None:
+    s = proposed(kernel)
+    assert with_fragments(finish(lower(s)).body)
+    compare(s, None, tmp_path, tolerance=0, orders=2, feeds=feeds(kernel))
+
+
+def test_bfloat16(tmp_path: Path) -> None:
+    kernel = product(20, 24, 32, dtype="bfloat16")
+    language = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
+    compare(proposed(kernel), None, tmp_path, tolerance=0, orders=2, language=language, feeds=feeds(kernel))
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+@given(*(st.integers(8, 40) for _ in range(3)), st.sampled_from(["row", "col"]), st.sampled_from(["row", "col"]))
+def test_any_size(m: int, n: int, depth: int, left: str, right: str) -> None:
+    kernel = product(m, n, depth, (left, right))
+    s = proposed(kernel)
+    assert with_fragments(finish(lower(s)).body)
+    compare(s, None, tolerance=0, orders=2, feeds=feeds(kernel))
+
+
+def test_few_barriers_and_no_conflicts() -> None:
+    """Before a step in depth and behind it, and one before what follows with the sums."""
+    program = finish(lower(proposed(product(512, 512, 256))))
+    assert barriers(program.body) == 3
+    assert threads(program) == 128
+    found = accesses(program)
+    assert found.fragments == 512 * 512 * 256
+    assert found.coalesced == found.accesses
+    assert found.conflicts <= 0.01 * found.shared_accesses
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [product(7, 64, 64), product(64, 4, 64), product(64, 64, 64, dtype="float32")],
+    ids=["few rows", "few columns", "float32"],
+)
+def test_what_others_compute(kernel: Kernel) -> None:
+    context = Context(replace(load_target("cuda-sm80"), device=None))
+    s = propose(kernel, context)
+    assert s is not None
+    assert not with_fragments(finish(lower(s)).body)
+
+
+def test_a_target_without_fragments() -> None:
+    s = propose(product(64, 64, 64), Context(opencl_target(groups=True)))
+    assert s is None or not with_fragments(finish(lower(s)).body)
+
+
+# ---------------------------------------------------------------- what is refused
+def changed(program: P.Function, change: Callable[[P.Stmt], P.Stmt | None]) -> P.Function:
+    """A program with some statements in the place of others."""
+
+    def again(s: P.Stmt) -> P.Stmt:
+        found = change(s)
+        return P.map_children(s, again) if found is None else found
+
+    return replace(program, body=again(program.body))
+
+
+def refusal(program: P.Function) -> str:
+    with pytest.raises(SternaError) as caught:
+        verify_threads(program)
+    assert set(caught.value.codes) == {"E0306"}
+    return str(caught.value)
+
+
+def test_no_barrier_can_be_left_out() -> None:
+    program = finish(lower(proposed(product(40, 33, 20))))
+    for number in range(count := barriers(program.body)):
+        seen = -1
+
+        def without(s: P.Stmt, number: int = number) -> P.Stmt | None:
+            nonlocal seen
+            if isinstance(s, P.Barrier):
+                seen += 1
+                return P.seq() if seen == number else s
+            return None
+
+        lesser = changed(program, without)
+        assert barriers(lesser.body) == count - 1
+        refusal(lesser)
+
+
+def test_a_part_of_a_subgroup() -> None:
+    program = finish(lower(proposed(product(40, 33, 20))))
+    thread = Symbol("some", 0, 30)
+
+    def fewer(s: P.Stmt) -> P.Stmt | None:
+        return P.For(thread, as_int(31), "thread.x", s) if isinstance(s, P.Store) and s.rows else None
+
+    assert "is not reached by all threads of a subgroup" in refusal(changed(program, fewer))
+
+
+def test_threads_of_a_subgroup_disagree() -> None:
+    program = finish(lower(proposed(product(40, 33, 20))))
+    thread = Symbol("each", 0, 31)
+
+    def apart(s: P.Stmt) -> P.Stmt | None:
+        if isinstance(s, P.Store) and s.rows:
+            return P.For(thread, as_int(32), "thread.x", replace(s, index=s.index + of(thread)))
+        return None
+
+    assert "disagree where" in refusal(changed(program, apart))
+
+
+def test_subgroups_that_are_not_whole() -> None:
+    program = finish(lower(proposed(product(40, 33, 20))))
+
+    def narrower(s: P.Stmt) -> P.Stmt | None:
+        if isinstance(s, P.For) and s.kind == "thread.x":
+            return P.For(s.symbol, as_int(24), s.kind, s.body)
+        return None
+
+    assert "subgroups of 32 threads" in refusal(changed(program, narrower))
+
+
+def test_a_tile_that_overlaps_another() -> None:
+    """Of one subgroup, too: another thread of it may have stored the element."""
+    program = finish(lower(proposed(product(16, 16, 16))))
+
+    def twice(s: P.Stmt) -> P.Stmt | None:
+        return P.seq(s, replace(s, index=s.index + 4)) if isinstance(s, P.Store) and s.rows else None
+
+    grown = changed(program, twice)
+    assert "touch the same element" in refusal(grown)
+
+
+def test_two_kinds_in_a_kernel() -> None:
+    program = lower(proposed(product(16, 16, 16)))
+    other = FRAGMENTS["wmma.bf16.row.row"]
+
+    def again(s: P.Stmt) -> P.Stmt | None:
+        if isinstance(s, P.Store) and isinstance(s.value, P.Apply):
+            return P.seq(s, replace(s, value=replace(s.value, intrinsic=other)))
+        return None
+
+    with pytest.raises(SternaError, match=r"E0304.*fragments of several kinds"):
+        finish(changed(program, again))
+
+
+def test_rows_that_lie_too_near() -> None:
+    """Fragments are loaded from rows that lie whole pieces of 16 bytes apart."""
+    s = proposed(product(64, 64, 64))
+    padded = [step for step in s.steps if step.primitive == "pad_rows"]
+    steps = [replace(step, arguments=(step.arguments[0] + 1,)) if step in padded else step for step in s.steps]
+    with pytest.raises(SternaError, match=r"E0303.*16 bytes"):
+        lower(saved.apply(s.kernel, steps, memories=s.memories))
+
+
+@pytest.mark.parametrize("name", ["opencl", "metal"])
+def test_languages_without_fragments(name: str) -> None:
+    program = finish(lower(proposed(product(16, 16, 16))))
+    with pytest.raises(SternaError, match=r"E0205.*fragments of matrices") as caught:
+        source(KernelSet("model", [program], [()]), replace(load_target(name), device=None))
+    assert set(caught.value.codes) == {"E0205"}
+
+
+def test_a_product_of_matrices_needs_matrices() -> None:
+    """The left factor may not depend on the columns."""
+    s = Schedule(product(16, 16, 16))
+    with pytest.raises(SternaError, match=r"E0302.*no matrices"):
+        s.as_matrices("acc", [], ["k"], 16, swapped=True)
