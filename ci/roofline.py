@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "compiler"), str(ROOT / "bench"), str(ROOT / "tests")]
 
 import onnx  # noqa: E402
+
 from environments import Environments  # noqa: E402
 from models import COUNTED, Models  # noqa: E402
 from sterna.api import options_of  # noqa: E402

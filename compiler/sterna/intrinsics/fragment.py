@@ -1,5 +1,5 @@
-"""Products of matrix fragments: tiles that the threads of a subgroup hold together; which part each has is not said. All
-of them load, multiply and store at once.
+"""Products of matrix fragments: tiles that the threads of a subgroup hold together; which part each has is not said.
+All of them load, multiply and store at once.
 
 Products of 16-bit floats are exact in float32, which they are added up in; in which order is the hardware's affair, so
 that the last bits of a sum are not said.
