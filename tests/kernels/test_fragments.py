@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sterna.codegen import ptx
 from sterna.codegen.generators import KernelSet, source
 from sterna.errors import SternaError
 from sterna.intrinsics import FRAGMENTS
@@ -54,6 +55,19 @@ def test_bfloat16(tmp_path: Path) -> None:
     kernel = product(20, 24, 32, dtype="bfloat16")
     language = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
     compare(proposed(kernel), None, tmp_path, tolerance=0, orders=2, language=language, feeds=feeds(kernel))
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_every_intrinsic_in_ptx(name: str) -> None:
+    intrinsic = FRAGMENTS[name]
+    left, right = intrinsic.settings["orders"]
+    kernel = product(16, 16, 16, (left, right), dtype=intrinsic.operands[0])
+    text = ptx.source(KernelSet("model", [finish(lower(proposed(kernel)))], [()]), load_target("cuda-sm80"))
+    word = intrinsic.settings["type"]
+    kinds = "f32.f32" if word == "f16" else f"f32.{word}.{word}.f32"
+    assert f"wmma.mma.sync.aligned.{left}.{right}.m16n16k16.{kinds}" in text
+    assert f"wmma.load.a.sync.aligned.{left}.m16n16k16.shared.{word}" in text
+    assert f"wmma.load.b.sync.aligned.{right}.m16n16k16.shared.{word}" in text
 
 
 @settings(max_examples=4, deadline=None, derandomize=True, database=None)
