@@ -80,7 +80,8 @@ def matrices(
     row = ZERO
     for axis in rows:
         row = row * axis.extent + of(axis)
-    return Matrices(left, right, sums, sums[(*map(of, batch), row, of(last))])
+    at = (*map(of, batch), row, of(last))
+    return Matrices(left, right, sums, sums[at])
 
 
 def factors(reduction: Expr) -> tuple[Expr, Expr] | None:
