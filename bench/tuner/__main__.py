@@ -66,7 +66,7 @@ def _curves(asked: argparse.Namespace) -> int:
                 for device, name in _pairs(asked):
                     if time.monotonic() - began > asked.minutes * 60:
                         break
-                    curve = replayed(table, device, name, way, seed)
+                    curve = replayed(table, device, name, way, seed, not asked.measured)
                     said = f"{device.title}, {name}, {way.title}, seed {seed}: {curve[0] / curve[-1]:.3f} x the rules"
                     print(f"{time.monotonic() - began:6.0f} s  {table.measured():6} measured  {said}", flush=True)
         found = [*panels(table, asked.seeds)]
@@ -193,6 +193,7 @@ def main() -> int:
     space.set_defaults(run=_space)
     curves.add_argument("--only", default="", help="explorers, by what the picture calls them")
     curves.add_argument("--seeds", type=int, default=5)
+    curves.add_argument("--measured", action="store_true", help="spaces are what the table has; nothing is measured")
     curves.add_argument("--picture", metavar="FILE", help="an SVG of what is in the table")
     curves.set_defaults(run=_curves)
     for name, run, text in (

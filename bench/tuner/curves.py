@@ -6,10 +6,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sterna.records import target_id
 from tuner.kernels import DEVICES, KERNELS, kernel_of
 from tuner.replay import LEARNED, RANDOM, TRIALS, WAYS, WITHIN
-from tuner.table import Table
+from tuner.table import Table, row_of
 
 #: What measuring does not tell apart.
 ALIKE = 1.005
@@ -25,6 +24,7 @@ class Panel:
     Args:
         rules: cost by the rules; least: of all that was measured.
         curves: by explorer, one for each seed: the best after each trial, the rules' own first.
+        measured: schedules; schedules: that there are, None where nobody has counted them.
     """
 
     device: str
@@ -32,6 +32,8 @@ class Panel:
     rules: float
     least: float
     curves: dict[str, list[list[float]]]
+    measured: int
+    schedules: int | None
 
     @property
     def random_best(self) -> float:
@@ -76,21 +78,27 @@ def panels(table: Table, seeds: int) -> Iterator[Panel]:
             }
             if curves[LEARNED] and curves[RANDOM]:
                 task = kernel_of(name, device)
-                least = table.least((device.title, target_id(task.options.target), task.kernel))
-                yield Panel(device.title, name, curves[RANDOM][0][0], least, curves)
+                row = row_of(device.title, task)
+                sizes = len(table.schedules(row)), table.spanned(row)
+                yield Panel(device.title, name, curves[RANDOM][0][0], table.least(row), curves, *sizes)
 
 
 def table_of(found: Sequence[Panel]) -> list[str]:
     """Lines of Markdown: each pair, means of all seeds and their standard deviation."""
     lines = [
-        f"| kernel | device | rules | random, {TRIALS} | learned, {WITHIN} | learned is there after | seeds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"| kernel | device | schedules | rules | random, {TRIALS} | learned, {WITHIN} | there after | seeds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for each in found:
         trials = "never" if each.trials is None else str(each.trials)
         seeds = min(len(each.curves[LEARNED]), len(each.curves[RANDOM]))
         random, learned = each.shares(RANDOM, TRIALS), each.shares(LEARNED, WITHIN)
-        texts = [f"{each.least / each.rules:.3f}", _spread(random), _spread(learned), trials, str(seeds)]
+        size = (
+            f"{each.measured:,}"
+            if each.measured == each.schedules
+            else f"{each.measured:,} of {each.schedules or '?':,}"
+        )
+        texts = [size, f"{each.least / each.rules:.3f}", _spread(random), _spread(learned), trials, str(seeds)]
         lines.append(f"| {each.kernel} | {each.device} | {' | '.join(texts)} |")
     return lines
 

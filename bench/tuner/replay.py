@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sterna.records import Database
@@ -12,7 +12,7 @@ from sterna.tuning.prior import NOTHING
 from sterna.tuning.tuner import Tuner
 from tuner.counted import measurer
 from tuner.kernels import Device, graph_of, kernel_of, options_of
-from tuner.table import Stored, Table
+from tuner.table import Stored, Table, measured
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,12 @@ WAYS = (
 )
 
 
-def replayed(table: Table, device: Device, name: str, way: Way, seed: int) -> list[float]:
-    """The best after each trial of a run, the rules' own first: from nothing, with no records of other kernels."""
+def replayed(table: Table, device: Device, name: str, way: Way, seed: int, grows: bool = True) -> list[float]:
+    """The best after each trial of a run, the rules' own first: from nothing, with no records of other kernels.
+
+    Args:
+        grows: whether what the table lacks is measured; otherwise the space is what it has.
+    """
     if (known := table.curve(device.title, name, way.title, seed)) is not None:
         return known
     tuning.STILL = 1 << 30  # Curves go on where a user's search would end.
@@ -63,7 +67,8 @@ def replayed(table: Table, device: Device, name: str, way: Way, seed: int) -> li
             graph_of(name, options), options, records, device.title, way.explorer, seed, stored, watch, way.model,
             prior=NOTHING,
         )  # fmt: skip
-        tuner.kernels = [each for each in tuner.kernels if each.task.kernel == own.kernel]
+        task = own if grows else measured(own, device.title, table)
+        tuner.kernels = [replace(each, task=task) for each in tuner.kernels if each.task.kernel == own.kernel]
         tuner.search(way.trials)
         if tuner.kernels[0].why:
             raise RuntimeError(f"{name} on {device.title}: {tuner.kernels[0].why}")

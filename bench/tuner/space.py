@@ -20,7 +20,7 @@ from sterna.tuning.kernels import Task
 from sterna.tuning.measure import Measurer
 from sterna.tuning.worker import Trial
 from tuner.kernels import Device, kernel_of
-from tuner.table import Stored, Table
+from tuner.table import Stored, Table, row_of
 
 #: Schedules between two measurements of the rules' own, how much slower that may be than it has been, and how often a
 #: batch beside it is measured at most.
@@ -56,6 +56,7 @@ def measure_space(
     """
     task = kernel_of(name, device)
     space = schedules_of(task)
+    table.span(row_of(device.title, task), len(space))
     random.Random(0).shuffle(space)
     with Stored(table, device.title, measurer) as stored:
         missing = [choice for choice in space[:most] if not stored.has(task, choice)]

@@ -11,13 +11,16 @@ import json
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
-from sterna.choices import Choice, replay
+from sterna.choices import BY_RULE, Choice, Chooser, replay
 from sterna.errors import SternaError
 from sterna.records import choice_text, target_id
 from sterna.schedule import saved
+from sterna.schedule.schedule import Schedule
 from sterna.tuning.features import features_of
 from sterna.tuning.kernels import Task
 from sterna.tuning.measure import Measurer
@@ -30,11 +33,19 @@ create table if not exists costs (
     device text, target text, kernel text, schedule text, samples text, error text,
     primary key (device, target, kernel, schedule)
 );
+create table if not exists spaces (
+    device text, target text, kernel text, schedules integer,
+    primary key (device, target, kernel)
+);
 create table if not exists runs (
     device text, kernel text, explorer text, seed integer, curve text,
     primary key (device, kernel, explorer, seed)
 );
 """
+
+
+#: A kernel on a device: the device's title, the target, the kernel's fingerprint.
+Row = tuple[str, str, str]
 
 
 class Table:
@@ -76,8 +87,24 @@ class Table:
         with self._db:
             self._db.execute("delete from runs where device=? and kernel=?", (device, kernel))
 
-    def least(self, kernel: tuple[str, str, str]) -> float:
-        """The least cost of all schedules of (device, target, kernel)."""
+    def schedules(self, kernel: Row) -> frozenset[str]:
+        """The schedules that it has of a kernel."""
+        asked = "select schedule from costs where device=? and target=? and kernel=?"
+        return frozenset(row[0] for row in self._db.execute(asked, kernel))
+
+    def span(self, kernel: Row, schedules: int) -> None:
+        """Keeps how many schedules there are of a kernel."""
+        with self._db:
+            self._db.execute("insert or replace into spaces values (?, ?, ?, ?)", (*kernel, schedules))
+
+    def spanned(self, kernel: Row) -> int | None:
+        """How many schedules there are of a kernel; None where nobody has counted them."""
+        asked = "select schedules from spaces where device=? and target=? and kernel=?"
+        found = self._db.execute(asked, kernel).fetchone()
+        return None if found is None else int(found[0])
+
+    def least(self, kernel: Row) -> float:
+        """The least cost of all schedules of a kernel."""
         asked = "select samples from costs where device=? and target=? and kernel=? and error=''"
         return min(min(json.loads(row[0])) for row in self._db.execute(asked, kernel))
 
@@ -89,15 +116,50 @@ class Table:
         self._db.close()
 
 
+@dataclass(frozen=True, eq=False)
+class Measured(Task):
+    """A kernel whose space is what a table has of it.
+
+    Args:
+        schedules: as `Table.schedules` has them.
+    """
+
+    schedules: frozenset[str]
+
+    def schedule(self, chooser: Chooser = BY_RULE) -> Schedule:
+        found = super().schedule(chooser)
+        if _named(saved.to_json(found.steps)) not in self.schedules:
+            raise KeyError("the table does not have this schedule")
+        return found
+
+
+def row_of(device: str, task: Task) -> Row:
+    """How a table calls a kernel on a device."""
+    return device, target_id(task.options.target), task.kernel
+
+
+def measured(task: Task, device: str, table: Table) -> Measured:
+    """A kernel with the space that a table has of it."""
+    return Measured(
+        **{f.name: getattr(task, f.name) for f in fields(task)}, schedules=table.schedules(row_of(device, task))
+    )
+
+
+def _named(steps: str) -> str:
+    """How a table calls a schedule."""
+    return hashlib.sha256(steps.encode()).hexdigest()[:24]
+
+
 class Stored:
     """A measurer that looks costs up, and measures what is missing."""
 
     width = 1
+    #: What `_scheduled` has found, for all explorers: they ask for the same choices.
+    _keys: ClassVar[dict[str, tuple[Choice, str, tuple[float, ...], str]]] = {}
 
     def __init__(self, table: Table, device: str, inner: Callable[[], Measurer]):
         self._table, self._device, self._start = table, device, inner
         self._inner: Measurer | None = None
-        self._keys: dict[str, tuple[Choice, str, tuple[float, ...], str]] = {}
         self.devices, self.unit = (device,), "cost"
 
     def measure(self, task: Task, choice: Choice) -> Trial:
@@ -131,11 +193,11 @@ class Stored:
 
     def _key(self, task: Task, choice: Choice) -> tuple[str, ...]:
         """Of the row of a choice's schedule."""
-        return self._device, target_id(task.options.target), task.kernel, self._scheduled(task, choice)[-1]
+        return *row_of(self._device, task), self._scheduled(task, choice)[-1]
 
     def _scheduled(self, task: Task, choice: Choice) -> tuple[Choice, str, tuple[float, ...], str]:
         """The whole choice, the steps and features of its schedule, and the name of its row."""
-        text = task.kernel + choice_text(choice)
+        text = f"{task.options.target.name} {task.kernel} {choice_text(choice)}"
         if text not in self._keys:
             trace, features = replay(choice), tuple[float, ...]()
             try:
@@ -144,8 +206,7 @@ class Stored:
                 features = features_of(schedule, task.options.target)
             except (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError):
                 steps = ""
-            named = hashlib.sha256((steps or text).encode()).hexdigest()[:24]
-            self._keys[text] = trace.choice, steps, features, named
+            self._keys[text] = trace.choice, steps, features, _named(steps or text)
         return self._keys[text]
 
     def _measurer(self) -> Measurer:

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from sterna.tuned import Best, best_of
 from sterna.tuning import prior
 from sterna.tuning.cost_model import CostModel, is_installed
 from sterna.tuning.curves import best_so_far, svg, terminal
-from sterna.tuning.explorers import EXPLORERS, Space
+from sterna.tuning.explorers import EXPLORERS, Space, best, best_and_new
 from sterna.tuning.prior import MOST_OF_ONE, rows_of, spread, to_bytes
 
 TARGET = load_target("x86-64-v2")
@@ -222,6 +222,26 @@ def right_pairs(model: CostModel, rng: random.Random) -> float:
     scores = model.predict([record(c, 1.0).features for c in unseen])
     pairs = [(i, j) for i in range(40) for j in range(i) if cost_of(unseen[i]) != cost_of(unseen[j])]
     return sum((scores[i] > scores[j]) == (cost_of(unseen[i]) < cost_of(unseen[j])) for i, j in pairs) / len(pairs)
+
+
+def test_values_that_are_new_come_before_the_next_of_the_same() -> None:
+    """Ranks alone would take tiles of 8 by 8 only, which differ in tasks."""
+    choices: list[Choice] = [{"tile": (8, 8), "tasks": n} for n in range(12)]
+    choices += [{"tile": (n, 1), "tasks": 1} for n in range(1, 5)]
+    measured = {
+        choice_text({"tile": tile, "tasks": n}): 1.0 for tile, n in [((8, 8), 20), *(((9, 9), n) for n in range(12))]
+    }
+
+    def score(asked: Sequence[Choice]) -> list[float]:
+        return [0.0 if choice["tile"] == (8, 8) else -1.0 for choice in asked]
+
+    chosen = best_and_new(choices, score, 6, measured)
+    assert chosen[0] == choices[0]
+    assert {choice["tile"] for choice in chosen} > {(8, 8)}
+    assert len({choice_text(choice) for choice in chosen}) == 6
+    everything = {**measured, **{choice_text(choice): 1.0 for choice in choices}}
+    assert best_and_new(choices, score, 6, everything) == best(choices, score, 6)
+    assert best_and_new([], score, 6, {}) == []
 
 
 @pytest.mark.skipif(not is_installed(), reason="xgboost is not installed here")

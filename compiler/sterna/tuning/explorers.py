@@ -25,8 +25,11 @@ from sterna.schedule.schedule import Schedule
 PATIENCE = 40
 #: How many measured choices have children, and of how many of their decisions one is drawn anew.
 PARENTS, MUTATION = 8, 0.25
-#: Choices of which the cost model picks the first batch.
-FIRST = 256
+#: Choices of which the cost model picks the first batch, and those that are drawn at random beside the children of a
+#: later one, for each that is wanted: what no parent has may be better by far.
+FIRST, AFAR = 256, 4
+#: What a choice gains in which every value is new, in parts of all ranks.
+NEW = 1.0
 #: Of annealing: steps of a chain, and the temperature of the first, in parts of a score.
 STEPS, HEAT = 12, 0.3
 #: Of the genetic one: the fastest that may have children, and of how many a parent is the fastest.
@@ -162,7 +165,9 @@ class Evolutionary:
             chosen = best(children, score, n - n // 2)
             rest = [choice for choice in children if choice not in chosen]
             return chosen + rng.sample(rest, min(n // 2, len(rest)))
-        return best(children, score, n)
+        known = {**costs, **{choice_text(choice): math.inf for choice in children}}
+        children += Random(rng.randrange(1 << 30)).propose(space, known, AFAR * n, None)
+        return best_and_new(children, score, n, costs)
 
     def _child(self, space: Space, parents: Sequence[Choice]) -> Choice | None:
         rng = self._rng
@@ -207,7 +212,7 @@ class Annealing:
             seen += moved
         fresh = list(_new(iter(seen), costs))
         rng.shuffle(fresh)
-        chosen = fresh[:n] if score is None else best(fresh, score, n)
+        chosen = fresh[:n] if score is None else best_and_new(fresh, score, n, costs)
         return _filled(chosen, space, costs, n, rng)  # Where chains find nothing new around them.
 
     def _neighbour(self, space: Space, choice: Choice) -> Choice | None:
@@ -314,6 +319,22 @@ def best(choices: Sequence[Choice], score: Score, n: int) -> list[Choice]:
         return []
     ranked = sorted(zip(score(choices), count(), choices, strict=False), key=lambda each: (-each[0], each[1]))
     return [choice for _, _, choice in ranked[:n]]
+
+
+def best_and_new(choices: Sequence[Choice], score: Score, n: int, costs: Mapping[str, float]) -> list[Choice]:
+    """Those of the highest rank, where a choice gains by values that no choice has which was measured or comes before
+    it: of those a model knows nothing, and the choices that it ranks first differ in little. (T. Chen et al., 2018,
+    choose batches by score and by how many values they cover, too.)"""
+    ranked = best(choices, score, len(choices))
+    rank = {id(choice): place / len(ranked) for place, choice in enumerate(ranked)}
+    known = {pair for text in costs for pair in from_json(json.loads(text)).items()}
+    chosen = list[Choice]()
+    while ranked and len(chosen) < n:
+        found = max(ranked, key=lambda c: NEW * len(c.items() - known) / max(1, len(c)) - rank[id(c)])
+        ranked.remove(found)
+        chosen.append(found)
+        known |= found.items()
+    return chosen
 
 
 def _filled(
