@@ -17,6 +17,8 @@ _FONT = 'font-family="sans-serif" font-size="12"'
 _AT = sorted({round(TRIALS ** (n / 60)) for n in range(61)} | {0, WITHIN})
 #: The lowest speed shown, in parts of the best.
 _FLOOR = 0.4
+#: Room above the best, so that its lines are no part of the frame.
+_ABOVE = 10
 
 
 def svg(found: Sequence[Panel]) -> str:
@@ -46,17 +48,18 @@ def svg(found: Sequence[Panel]) -> str:
 
 def _panel(panel: Panel, left: float, top: float) -> list[str]:
     floor = min(0.95, max(_FLOOR, panel.least / panel.rules - 0.05))
+    best = top + _ABOVE
 
     def place(trial: int, share: float) -> str:
         x = left + WIDTH * trial / TRIALS
-        return f"{x:.1f},{top + HEIGHT * (1 - (max(share, floor) - floor) / (1 - floor)):.1f}"
+        return f"{x:.1f},{best + (top + HEIGHT - best) * (1 - (max(share, floor) - floor) / (1 - floor)):.1f}"
 
     line = left + WIDTH * WITHIN / TRIALS
     parts = [
         f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#c0c0c0"/>',
         f'<line x1="{line}" y1="{top}" x2="{line}" y2="{top + HEIGHT}" stroke="#c0c0c0" stroke-dasharray="3"/>',
     ]
-    for share, y in ((1.0, top + 10), (floor, top + HEIGHT)):
+    for share, y in ((1.0, best + 3), (floor, top + HEIGHT)):
         parts.append(f'<text x="{left - 4}" y="{y}" text-anchor="end" font-size="9" fill="#606060">{share:.2f}</text>')
     for trial in (0, WITHIN, TRIALS):
         x = left + WIDTH * trial / TRIALS

@@ -21,8 +21,8 @@ from sterna.records import choice_text
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
 
-#: Draws of a choice, for each that is wanted, before a space counts as exhausted.
-PATIENCE = 40
+#: Draws of a choice, for each that is wanted, before a space counts as exhausted, and where none is needed.
+PATIENCE, SOON = 40, 4
 #: How many measured choices have children, and of how many of their decisions one is drawn anew.
 PARENTS, MUTATION = 8, 0.25
 #: Choices of which the cost model picks the first batch, and those that are drawn at random beside the children of a
@@ -105,11 +105,11 @@ class Random:
 
     name = "random"
 
-    def __init__(self, seed: int = 0):
-        self._rng = random.Random(seed)
+    def __init__(self, seed: int = 0, patience: int = PATIENCE):
+        self._rng, self._patience = random.Random(seed), patience
 
     def propose(self, space: Space, costs: Mapping[str, float], n: int, score: Score | None) -> list[Choice]:
-        return list(islice(_new((space.random(self._rng) for _ in range(PATIENCE * n)), costs), n))
+        return list(islice(_new((space.random(self._rng) for _ in range(self._patience * n)), costs), n))
 
 
 class Grid:
@@ -166,7 +166,7 @@ class Evolutionary:
             rest = [choice for choice in children if choice not in chosen]
             return chosen + rng.sample(rest, min(n // 2, len(rest)))
         known = {**costs, **{choice_text(choice): math.inf for choice in children}}
-        children += Random(rng.randrange(1 << 30)).propose(space, known, AFAR * n, None)
+        children += Random(rng.randrange(1 << 30), SOON).propose(space, known, AFAR * n, None)
         return best_and_new(children, score, n, costs)
 
     def _child(self, space: Space, parents: Sequence[Choice]) -> Choice | None:
