@@ -29,7 +29,7 @@ from sterna.schedule.strategies.groups import propose
 from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
 from support.bound_axes import SHARED, barriers, compare, results, threads
 from support.small_kernels import arrays, matmul, pointwise, row_sums, window
@@ -228,6 +228,21 @@ def test_threads_have_rows_and_columns_apart(device: opencl_host.Device, m: int,
     assert s is not None
     assert any(step.primitive == "fold" for step in s.steps)
     compare(s, device, orders=1)
+
+
+@pytest.mark.parametrize(("m", "n", "depth"), [(32, 40, 24), (21, 30, 9)])
+def test_a_strided_copy(m: int, n: int, depth: int, device: opencl_host.Device) -> None:
+    """Every second row of an operand is multiplied, and no other row comes to shared memory."""
+    x, w = placeholder("x", (2 * m, depth)), placeholder("w", (depth, n))
+    k = reduce_axis("k", depth)
+    out = compute("out", (m, n), lambda i, j: total(x[i * 2, k.var] * w[k.var, j], k))
+    s = propose(Kernel("every_second", (x, w), (), (out,)), Context(opencl_host.opencl_target(groups=True)))
+    assert s is not None
+    assert any(step.primitive == "stride" for step in s.steps)
+    compare(s, device, orders=1)
+    found = accesses(finish(lower(s)))
+    rows = next(b for b in found.least if b.name == "x")
+    assert found.least[rows] <= m * (depth * 4 // 32 + 2) * 32
 
 
 @pytest.mark.parametrize(("m", "n", "depth"), [(128, 128, 64), (49, 384, 40), (64, 96, 16)])

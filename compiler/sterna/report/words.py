@@ -72,6 +72,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "as_matrices": lambda stage, batch, folded, *_: (
         f"{stage} is a product of matrices, whose depth is {_names(folded)}"
     ),
+    "stride": lambda stage, dimension, step: f"{stage}: of dimension {dimension}, every {step}th position is copied",
     "recompute": lambda stage, *consumers: f"{stage} is computed once more for {_names(consumers)}",
     "online": lambda stage, scores, *_: f"{stage} is added up while {scores} is found, block by block, and rescaled",
     "transfer": lambda stage, *asynchronous: (

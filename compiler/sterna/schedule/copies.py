@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from sterna.ir.integer import of
+from sterna.ir.integer import ZERO, of
 from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import RaggedTail, StageSchedule
 from sterna.schedule.online import online, weighted_by_softmax
 from sterna.schedule.products import contains, factors
-from sterna.schedule.rewriting import copied, folded, folded_at, read_from, redirect
+from sterna.schedule.rewriting import copied, folded, folded_at, read_from, redirect, thinned, thinned_at
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
@@ -118,6 +118,23 @@ class CopySteps(AxisSteps):
         if elements < 1 or s.padded or len(s.tensor.axes) < 2 or stage in self.outputs:
             self._illegal(f"rows of {stage} cannot have {elements} elements more", "once, of a stage that is placed")
         s.padded = elements
+
+    def stride(self, stage: str, dimension: int, step: int) -> None:
+        """Lets a copy, as `cache_read` makes it, have every `step`-th position of a dimension alone, where its readers
+        read no others: of the image of a convolution with strides and one tap, what the tap reads."""
+        s: StageSchedule = self._step("stride", stage, dimension, step)
+        if not isinstance(s.body, Load) or stage in self.outputs or s.leaves != [a.name for a in s.tensor.axes]:
+            self._illegal(f"{stage} is no copy without steps of its own", "stride what cache_read has made")
+        if not 0 <= dimension < len(s.tensor.axes) or step < 2:
+            self._illegal(f"dimension {dimension} of {stage} in steps of {step}", "a dimension, in steps of 2 at least")
+        reads = [load for r in self.stages.values() for load in E.loads(r.body) if load.tensor.name == stage]
+        if any(load.indices[dimension] % step != ZERO for load in reads):
+            self._illegal(f"positions between every {step}th of dimension {dimension} are read", "copy all of them")
+        tensor = thinned(s.tensor, s.body, dimension, step)
+        assert tensor.body is not None
+        self.stages[stage] = StageSchedule(tensor, tensor.body, [a.name for a in tensor.axes])
+        for reader in self.stages.values():
+            reader.body = redirect(reader.body, stage, lambda load: tensor[thinned_at(load.indices, dimension, step)])
 
     def recompute(self, stage: str, *consumers: str) -> str:
         """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new

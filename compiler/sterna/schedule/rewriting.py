@@ -93,6 +93,19 @@ def folded_at(indices: Sequence[Int], dimension: int, factor: int) -> tuple[Int,
     return (*indices[:dimension], at // factor, at % factor, *indices[dimension + 1 :])
 
 
+def thinned(stage: Tensor, body: Expr, dimension: int, step: int) -> Tensor:
+    """A stage with every `step`-th position of a dimension."""
+    axes = [Axis(a.name, ceil_div(a.extent, step) if d == dimension else a.extent) for d, a in enumerate(stage.axes)]
+    values = {a: of(b) * (step if d == dimension else 1) for d, (a, b) in enumerate(zip(stage.axes, axes, strict=True))}
+    shape = tuple(a.extent for a in axes)
+    return Tensor(stage.name, shape, stage.dtype, tuple(axes), E.substitute_index(body, values))
+
+
+def thinned_at(indices: Sequence[Int], dimension: int, step: int) -> tuple[Int, ...]:
+    """Where an element of a stage is once it has every `step`-th position of a dimension alone."""
+    return (*indices[:dimension], indices[dimension] // step, *indices[dimension + 1 :])
+
+
 def with_fused_axes(reduction: Reduce, fuses: Sequence[Fuse]) -> Reduce:
     """A reduction over the axes that fuses make of its own."""
     for fuse in fuses:

@@ -36,6 +36,7 @@ PRIMITIVES = (
     "fold",
     "pad_rows",
     "as_matrices",
+    "stride",
     "online",
     "transfer",
     "rfactor",

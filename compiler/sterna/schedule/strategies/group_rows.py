@@ -232,7 +232,8 @@ class _Rows:
             reduced = fused(s, name, [a.name for a in body.axes])
             while lanes:
                 _, lane = s.split(name, reduced, lanes)
-                part = s.rfactor(name, lane)
+                # Threads side by side have parts side by side, in banks of their own: of one row, or of as many rows.
+                part = s.rfactor(name, lane, outermost=self.group.across == "thread.x")
                 self._shared(part, role, block, shared, "lane")
                 reduced, lanes = "lane", at_least(lanes) // STEP if lanes > LAST else 0
         self._shared(name, role, block, shared)

@@ -7,9 +7,10 @@ Other families have a schedule for what is not here: one thread then runs each t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from sterna.ir import dtypes
+from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention, group_fragments, group_rows
@@ -151,10 +152,10 @@ def _staged_bytes(c: Contraction, rows: int) -> int:
     total = 0
     for load in (c.left, c.right):
         assert isinstance(load.tensor, Tensor)
-        spans = [
-            min(size(n), 1 + sum(abs(i.coefficient(a) or 1) * (m - 1) for a, m in tiles.items() if a in i.symbols()))
-            for i, n in zip(load.indices, load.tensor.shape, strict=True)
-        ]
+        spans = []
+        for index, n in zip(load.indices, load.tensor.shape, strict=True):
+            reach = sum(abs(index.coefficient(a) or 1) * (m - 1) for a, m in tiles.items() if a in index.symbols())
+            spans.append(min(size(n), 1 + reach // _step_of(index)))
         total += prod(spans) * dtypes.size(load.dtype)
     return total
 
@@ -200,12 +201,20 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     group = _group(c, most)
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
+        for dimension, index in enumerate(load.indices):
+            if (step := _step_of(index)) > 1:
+                s.stride(local, dimension, step)
         s.compute_at(local, acc, part, shared)
         rest, x = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
         _, y = s.split(local, rest, group[0])
         s.bind(local, x, "thread.x")
         s.bind(local, y, "thread.y")
     return s
+
+
+def _step_of(index: Int) -> int:
+    """How far apart the positions of a dimension that are read lie."""
+    return gcd(index.const, *index.terms.values()) if index.terms else 1
 
 
 def _columns_outermost(c: Contraction, down: Sequence[int], across: int, context: Context) -> bool:
