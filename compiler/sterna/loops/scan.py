@@ -119,7 +119,9 @@ class Recurrence:
         return self.nests.storage(f"{carry.next.name}_state", carry.next.dtype, shape, self._scope())
 
     def _scope(self) -> Scope:
-        """Of what outlives a nest."""
+        """Of what outlives a nest: where threads share the nests, a memory that they share."""
+        if any(kind in P.THREADS for s in self.nests.stages.values() for kind in s.annotations.values()):
+            return next(m for m in self.nests.schedule.memories if m.reach == "block" and m.loadable)
         return SCRATCH if self.nests.shared else STACK
 
     def _in_place(self, carry: Carry) -> bool:

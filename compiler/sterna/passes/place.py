@@ -23,6 +23,7 @@ from sterna.passes.kernels import CPU, Call
 from sterna.passes.placement import Coherence, controlled
 from sterna.passes.plan_kernels import propose_schedule, realize
 from sterna.passes.stages import Outline, call_multiply_adds
+from sterna.schedule.strategies.group_recurrence import threads_of
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
@@ -52,7 +53,7 @@ def place(outline: Outline, context: PassContext) -> Outline:
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
     fixed = _fixed(outline, device, context)
-    costs = [(_on_cpu(call, context.host), _on_device(call, device)) for call in sequence.calls]
+    costs = [(_on_cpu(call, context.host), _on_device(call, context.target)) for call in sequence.calls]
     places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
     ends = frozenset((*outline.graph.arguments, *outline.graph.results))
     places = _improved(places, fixed, costs, coherence, device, ends)
@@ -136,13 +137,13 @@ def _bytes(call: Call) -> int:
     )
 
 
-def _threads(call: Call) -> int:
+def _threads(call: Call, target: Target) -> int:
     """How many threads can share a call, about."""
     kernel = call.kernel
     if isinstance(kernel, P.Function):
         return max(1, P.most(kernel.n_tasks))
     if kernel.scan is not None or not kernel.outputs:
-        return 1
+        return max(1, threads_of(kernel, target))
     out = kernel.outputs[0]
     if len(kernel.outputs) > 1:
         return max(1, most_elements(out.shape[:-1]))
@@ -152,9 +153,11 @@ def _threads(call: Call) -> int:
     return max(1, most_elements(out.shape), most_elements(rows) * min(terms, _SHARING))
 
 
-def _on_device(call: Call, device: Device) -> float:
+def _on_device(call: Call, target: Target) -> float:
     """Nanoseconds there."""
-    work, moved, threads = P.most(call_multiply_adds(call)), _bytes(call), _threads(call)
+    device = target.device
+    assert device is not None
+    work, moved, threads = P.most(call_multiply_adds(call)), _bytes(call), _threads(call, target)
     together = max(work / device.multiply_adds_per_ns, moved / device.bytes_per_ns)
     return max(
         together, work / threads / device.thread_multiply_adds_per_ns, moved / threads / device.thread_bytes_per_ns

@@ -18,6 +18,7 @@ from sterna.schedule.strategies import (
     contraction,
     dot,
     elementwise,
+    group_recurrence,
     groups,
     instruction,
     parts,
@@ -42,6 +43,7 @@ FIRST = "first"
 LEAST_BITS = 128
 
 FAMILIES: tuple[Family, ...] = (
+    group_recurrence.propose,
     recurrence.propose,
     groups.propose,
     instruction.propose,

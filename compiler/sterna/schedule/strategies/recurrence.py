@@ -48,7 +48,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     s = Schedule(kernel)
     before, steps, after = parts(scan, [(t, t.body) for t in kernel.stages if t.body is not None])
-    kept = _kept(s, scan, steps)
+    kept = kept_stages(s, scan, steps)
     for t in kernel.stages:
         if t.name not in kept:
             s.inline(t.name)
@@ -62,7 +62,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     return s
 
 
-def _kept(s: Schedule, scan: Scan, steps: Sequence[Tensor]) -> set[str]:
+def kept_stages(s: Schedule, scan: Scan, steps: Sequence[Tensor]) -> set[str]:
     """Stages that are stored: states, outputs, reductions, and what a reduction of the step reads."""
     kept = {*s.outputs, *(name for carry in scan.carries for name in (carry.start.name, carry.next.name))}
     kept |= {name for name, state in s.stages.items() if isinstance(state.body, Reduce)}
