@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kernels.test_scan import arrays, power_iteration, running_sums, shifting, tanh_layer, two_products
 from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -18,6 +17,7 @@ from sterna.te.collapse import collapse
 from sterna.te.tensor import Kernel
 from support import opencl_host
 from support.bound_axes import compare
+from support.recurrences import arrays, power_iteration, running_sums, shifting, tanh_layer, two_products
 
 TARGET = opencl_host.opencl_target(groups=True)
 
