@@ -320,7 +320,7 @@ def shaped(d: Draw, x: Array) -> tuple[Add, Any]:
         amounts = [d.whole(0, 2) for _ in range(2 * rank)]
         turned = [each for n in reversed(range(rank)) for each in amounts[2 * n : 2 * n + 2]]
         value = d.real(-1, 1)
-        return lambda b, n, s, t: b.add_constant_pad(n, s, t, value, pad_to_given_output_size_mode=False,
+        return lambda b, n, s, t: b.add_constant_pad(n, [s], t, value, pad_to_given_output_size_mode=False,
                                                      pad_amounts=amounts), F.pad(v, turned, value=value)  # fmt: skip
     if form == 7:
         return lambda b, n, s, t: b.add_concat_nd(n, [s, s], t, axis), torch.cat([v, v], axis)
@@ -409,7 +409,8 @@ def layer_norm(d: Draw, x: Array) -> tuple[Add, Any]:
 def recurrent(d: Draw, x: Array) -> tuple[Add, Any]:
     """(steps, batch, features, 1, 1); the rows of the gates are as PyTorch has them, but the LSTM's last two."""
     batch, features = x.shape[1:3]
-    kind, hidden, whole, back = d.of("simple_rnn", "gru", "unilstm"), d.whole(1, 5), d.flag(), d.flag(0.3)
+    kind, hidden, whole = d.of("simple_rnn", "gru", "unilstm"), d.whole(1, 5), d.flag()
+    back = not whole and d.flag()  # in which order steps come out backwards nothing says
     gates = {"simple_rnn": 1, "gru": 3, "unilstm": 4}[kind]
     w, r, bias = (d.floats(gates, hidden, *n) * np.float32(0.4) for n in ((features,), (hidden,), ()))
     v = tensor(x[..., 0, 0])

@@ -38,6 +38,7 @@ from sterna.ops import (
     sampling,
     scatter,
     selection,
+    special,
     suppression,
     trees,
     winograd,
@@ -48,6 +49,7 @@ from sterna.ops.operator import Operator
 _MODULES = (
     dimensions,
     elementwise,
+    special,
     activation,
     reduction,
     products,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from sterna.errors import error
+from sterna.frontends import special
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -265,7 +266,13 @@ def finite(t: Translation) -> Value:
 
 
 #: Operators of one operand by the core operator, or what it is called here.
+def _special(function: special.Function) -> Translator:
+    return lambda t: function(t, t.floats(t.input(0)))
+
+
 _UNARIES: dict[str, Translator] = {
+    "gamma": _special(special.gamma), "gammaln": _special(special.core("lgamma")),
+    "digamma": _special(special.core("digamma")), "erfinv": _special(special.core("erfinv")),
     **{name: _unary(name) for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf", "reciprocal")},
     **{f"arc{name}": _unary(f"a{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "abs": _kept("abs"), "sign": _kept("sign"), "negative": _kept("neg"), "square": square, "sqrt": root, "cbrt": root,

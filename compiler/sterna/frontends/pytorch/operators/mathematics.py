@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sterna.frontends import special
 from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -142,7 +143,56 @@ def heaviside(t: Translation) -> Value:
     return t.op("where", t.op("equal", x, zero), values, step)
 
 
+def _of_floats(function: special.Function) -> Translator:
+    """Some of these overloads call their operand `x`."""
+    return lambda t: function(t, t.floating("x" if "x" in t.arguments else "self"))
+
+
+def polygamma(t: Translation) -> Value:
+    n = t.arg("n")
+    x = t.floating()
+    if n == 1:
+        return special.trigamma(t, x)
+    return special.polygamma(t, _number(t, n, x), x) if n else t.op("digamma", x)
+
+
+def multivariate_lgamma(t: Translation) -> Value:
+    return special.multivariate_lgamma(t, t.floating(), t.arg("p"))
+
+
+def xlog1py(t: Translation) -> Value:
+    """x log(1 + y); 0 where x is 0 and y a number."""
+    x, y = t.together(t.operand("self"), t.operand("other"), floats=True)
+    zero = _number(t, 0, x)
+    none = t.op("logical_and", t.op("equal", x, zero), t.op("logical_not", t.op("is_nan", y)))
+    return t.op("where", none, zero, t.op("mul", x, log1p_of(t, y)))
+
+
+def zeta(t: Translation) -> Value:
+    return t.op("zeta", *t.together(t.operand("self"), t.operand("other"), floats=True))
+
+
+_SPECIAL: dict[str, special.Function] = {
+    **dict.fromkeys(("lgamma", "special_gammaln"), special.core("lgamma")),
+    **dict.fromkeys(("digamma", "special_digamma", "special_psi"), special.core("digamma")),
+    **dict.fromkeys(("erfinv", "special_erfinv"), special.core("erfinv")),
+    **dict.fromkeys(("i0", "special_i0", "special_modified_bessel_i0"), special.grown("bessel_i0e")),
+    **dict.fromkeys(("special_i1", "special_modified_bessel_i1"), special.grown("bessel_i1e")),
+    "special_i0e": special.core("bessel_i0e"), "special_i1e": special.core("bessel_i1e"),
+    **{f"special_bessel_{name}": special.core(f"bessel_{name}") for name in ("j0", "j1", "y0", "y1")},
+    **{f"special_modified_bessel_{name}": special.decayed(f"bessel_{name}e") for name in ("k0", "k1")},
+    **{f"special_scaled_modified_bessel_{name}": special.core(f"bessel_{name}e") for name in ("k0", "k1")},
+    "special_spherical_bessel_j0": special.sine_quotient, "special_entr": special.entropy,
+    "special_ndtr": special.normal_distribution, "special_log_ndtr": special.log_normal_distribution,
+    "special_ndtri": special.core("ndtri"), "special_erfcx": special.scaled_erfc,
+}  # fmt: skip
+
 TRANSLATORS: dict[str, Translator] = {
+    **{f"aten.{name}.default": _of_floats(function) for name, function in _SPECIAL.items()},
+    **dict.fromkeys(("aten.polygamma.default", "aten.special_polygamma.default"), polygamma),
+    **dict.fromkeys(("aten.mvlgamma.default", "aten.special_multigammaln.default"), multivariate_lgamma),
+    **{f"aten.special_xlog1py.{overload}": xlog1py for overload in ("default", "other_scalar", "self_scalar")},
+    **{f"aten.special_zeta.{overload}": zeta for overload in ("default", "other_scalar", "self_scalar")},
     **{
         f"aten.{name}.default": function
         for name, function in {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends import special
 from sterna.frontends.emitter import axes_of, is_float
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.standard import standard
@@ -345,6 +346,20 @@ def no_strings(t: Translation) -> Item:
     raise error("E0111", f"{t.kind} of strings is not supported")
 
 
+def _special(function: special.Function) -> Translator:
+    return lambda t: function(t, t.input(0))
+
+
+_SPECIAL: dict[str, special.Function] = {
+    "BesselI0": special.grown("bessel_i0e"), "BesselI0e": special.core("bessel_i0e"),
+    "BesselI1": special.grown("bessel_i1e"), "BesselI1e": special.core("bessel_i1e"),
+    **{f"Bessel{name}": special.core(f"bessel_{name.lower()}") for name in ("J0", "J1", "Y0", "Y1")},
+    **{f"Bessel{name}": special.decayed(f"bessel_{name.lower()}e") for name in ("K0", "K1")},
+    **{f"Bessel{name}e": special.core(f"bessel_{name.lower()}e") for name in ("K0", "K1")},
+    "Digamma": special.core("digamma"), "Erfinv": special.core("erfinv"), "Lgamma": special.core("lgamma"),
+    "Ndtri": special.core("ndtri"),
+}  # fmt: skip
+
 TRANSLATORS: dict[str, Translator] = {
     **{name: _same(operator) for name, operator in _SAME.items()},
     **{name: _standard(operator) for name, operator in _BY_STANDARD.items()},
@@ -365,6 +380,9 @@ TRANSLATORS: dict[str, Translator] = {
     "SquaredDifference": squared_difference, "StopGradient": identity, "_FusedMatMul": fused_matmul,
     "DivNoNan": _where_zero(1, lambda t: t.op("div", t.input(0), t.input(1))),
     "MulNoNan": _where_zero(1, lambda t: t.op("mul", t.input(0), t.input(1))),
+    **{name: _special(function) for name, function in _SPECIAL.items()},
+    "Polygamma": lambda t: special.polygamma(t, t.input(0), t.input(1)),
+    "Zeta": lambda t: t.op("zeta", t.input(0), t.input(1)),
     "Xdivy": _where_zero(0, lambda t: t.op("div", t.input(0), t.input(1))),
     "Xlogy": _where_zero(0, lambda t: t.op("mul", t.input(0), t.op("log", t.input(1)))),
     "Xlog1py": _where_zero(0, lambda t: t.op("mul", t.input(0), log1p(t.again(t.item(1))))),

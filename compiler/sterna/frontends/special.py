@@ -1,0 +1,128 @@
+"""Special functions of frameworks that are made of core ones (`ops/special.py`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sterna.frontends.emitter import Emitter
+from sterna.ir.graph import Value
+
+Function = Callable[[Emitter, Value], Value]
+#: erfcx(z) = s exp(...), with s = 1 / (1 + z / 2), for z >= 0 (Numerical Recipes, erfcc); the highest power first.
+_ERFC = (
+    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368,
+    -1.26551223,
+)  # fmt: skip
+
+
+def _scalar(t: Emitter, value: float, like: Value) -> Value:
+    return t.scalar(value, like.dtype)
+
+
+def _times(t: Emitter, x: Value, factor: float) -> Value:
+    return t.op("mul", x, _scalar(t, factor, x))
+
+
+def core(name: str) -> Function:
+    """The core operator of that name."""
+    return lambda t, x: t.op(name, x)
+
+
+def _odd(t: Emitter, x: Value) -> Value:
+    """Whether a whole number is odd."""
+    half = _times(t, x, 0.5)
+    return t.op("logical_not", t.op("equal", t.op("floor", half), half))
+
+
+def gamma(t: Emitter, x: Value) -> Value:
+    """Its sign is that of the interval between two poles; there is none at a pole."""
+    size = t.op("exp", t.op("lgamma", x))
+    zero, floor = _scalar(t, 0, x), t.op("floor", x)
+    negative = t.op("logical_and", t.op("less", x, zero), _odd(t, floor))
+    signed = t.op("where", negative, t.op("neg", size), size)
+    pole = t.op("logical_and", t.op("less_equal", x, zero), t.op("equal", floor, x))
+    return t.op("where", pole, _scalar(t, math.nan, x), signed)
+
+
+def polygamma(t: Emitter, n: Value, x: Value) -> Value:
+    """The n-th derivative of digamma, of positive x: (-1)^(n + 1) n! zeta(n + 1, x)."""
+    one = _scalar(t, 1, n)
+    after = t.op("add", n, one)
+    size = t.op("mul", t.op("exp", t.op("lgamma", after)), t.op("zeta", after, x))
+    signed = t.op("where", _odd(t, n), size, t.op("neg", size))
+    return t.op("where", t.op("equal", n, _scalar(t, 0, n)), t.op("digamma", x), signed)
+
+
+def trigamma(t: Emitter, x: Value) -> Value:
+    """The derivative of digamma; below a half by reflection: (pi / sin(pi x))^2 - trigamma(1 - x)."""
+    below = t.op("less", x, _scalar(t, 0.5, x))
+    kept = t.op("where", below, t.op("sub", _scalar(t, 1, x), x), x)
+    value = t.op("zeta", t.op("expand", _scalar(t, 2, x), shape=x.shape) if x.type.rank else _scalar(t, 2, x), kept)
+    away = t.op("sub", x, t.op("round", x))
+    ratio = t.op("div", _scalar(t, math.pi, x), t.op("sin", _times(t, away, math.pi)))
+    return t.op("where", below, t.op("sub", t.op("mul", ratio, ratio), value), value)
+
+
+def grown(name: str) -> Function:
+    """exp(|x|) times a scaled Bessel function."""
+    return lambda t, x: t.op("mul", t.op("exp", t.op("abs", x)), t.op(name, x))
+
+
+def decayed(name: str) -> Function:
+    """exp(-x) times a scaled Bessel function."""
+    return lambda t, x: t.op("mul", t.op("exp", t.op("neg", x)), t.op(name, x))
+
+
+def multivariate_lgamma(t: Emitter, x: Value, p: int) -> Value:
+    """log of the multivariate gamma function of dimension p."""
+    total = _scalar(t, p * (p - 1) / 4 * math.log(math.pi), x)
+    for j in range(p):
+        total = t.op("add", total, t.op("lgamma", t.op("sub", x, _scalar(t, j / 2, x))))
+    return total
+
+
+def entropy(t: Emitter, x: Value) -> Value:
+    """-x log(x); 0 of 0; minus infinity of negative numbers."""
+    zero = _scalar(t, 0, x)
+    value = t.op("neg", t.op("mul", x, t.op("log", x)))
+    below = t.op("where", t.op("less", x, zero), _scalar(t, -math.inf, x), value)
+    return t.op("where", t.op("equal", x, zero), zero, below)
+
+
+def normal_distribution(t: Emitter, x: Value) -> Value:
+    """The distribution function of the normal distribution."""
+    one = _scalar(t, 1, x)
+    return _times(t, t.op("add", one, t.op("erf", _times(t, x, math.sqrt(0.5)))), 0.5)
+
+
+def _scaled_erfc(t: Emitter, z: Value) -> Value:
+    """exp(z^2) erfc(z) of z >= 0."""
+    one = _scalar(t, 1, z)
+    s = t.op("div", one, t.op("add", one, _times(t, z, 0.5)))
+    total = _scalar(t, _ERFC[0], z)
+    for c in _ERFC[1:]:
+        total = t.op("add", t.op("mul", total, s), _scalar(t, c, z))
+    return t.op("mul", s, t.op("exp", total))
+
+
+def scaled_erfc(t: Emitter, x: Value) -> Value:
+    """exp(x^2) erfc(x)."""
+    value = _scaled_erfc(t, t.op("abs", x))
+    mirrored = t.op("sub", _times(t, t.op("exp", t.op("mul", x, x)), 2), value)
+    return t.op("where", t.op("less", x, _scalar(t, 0, x)), mirrored, value)
+
+
+def log_normal_distribution(t: Emitter, x: Value) -> Value:
+    """log of the distribution function: far below by erfcx, where the function itself vanishes."""
+    low = t.op("less", x, _scalar(t, -1, x))
+    z = t.op("where", low, _times(t, x, -math.sqrt(0.5)), _scalar(t, 0, x))
+    below = t.op("sub", t.op("log", _times(t, _scaled_erfc(t, z), 0.5)), t.op("mul", z, z))
+    return t.op("where", low, below, t.op("log", normal_distribution(t, x)))
+
+
+def sine_quotient(t: Emitter, x: Value) -> Value:
+    """sin(x) / x; 1 of 0."""
+    zero, one = _scalar(t, 0, x), _scalar(t, 1, x)
+    at_zero = t.op("equal", x, zero)
+    return t.op("where", at_zero, one, t.op("div", t.op("sin", x), t.op("where", at_zero, one, x)))
