@@ -80,12 +80,13 @@ def test_any_size(m: int, n: int, depth: int, left: str, right: str) -> None:
 
 
 def test_few_barriers_and_no_conflicts() -> None:
-    """Before a step in depth and behind it, and one before what follows with the sums."""
-    program = finish(lower(proposed(product(512, 512, 256))))
-    assert barriers(program.body) == 3
+    """One behind what is brought first, one for each step in depth that is written out, but the last, and one before
+    what follows with the sums."""
+    program = finish(lower(proposed(product(512, 512, 288))))
+    assert barriers(program.body) == 1 + 2 + 1
     assert threads(program) == 128
     found = accesses(program)
-    assert found.fragments == 512 * 512 * 256
+    assert found.fragments == 512 * 512 * 288
     assert found.coalesced == found.accesses
     assert found.conflicts <= 0.01 * found.shared_accesses
 

@@ -28,7 +28,13 @@ static cuda_place blockIdx, blockDim, gridDim;
 static inline float __int_as_float(int bits) { float value; memcpy(&value, &bits, 4); return value; }
 
 enum { FIBER_STACK = 1 << 18, WARP = 32, RUNS = 0, WAITS = 1, ENDED = 2, MEETS = 3 };
-struct cuda_fiber { ucontext_t context; cuda_place place; int state; std::unique_ptr<char[]> stack; };
+struct cuda_fiber {
+  ucontext_t context;
+  cuda_place place;
+  int state;
+  std::unique_ptr<char[]> stack;
+  std::vector<std::function<void()>> later; /* what asynchronous copies do when they are waited for */
+};
 static std::vector<cuda_fiber> cuda_fibers;
 static cuda_fiber *cuda_now;
 static ucontext_t cuda_scheduler;

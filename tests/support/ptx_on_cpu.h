@@ -83,6 +83,17 @@ static inline u32 permuted(u32 a, u32 b, u32 selector) {
   return result;
 }
 
+/* Asynchronous copies happen when they are waited for, and never if they are not. */
+static inline void copy_later(u64 to, u64 from, u64 size) {
+  check(to, size, size, false);
+  check(from, size, size, true);
+  cuda_now->later.push_back([=] { memcpy((void *)to, (const void *)from, size); });
+}
+static inline void copy_now() {
+  for (auto &copy : cuda_now->later) copy();
+  cuda_now->later.clear();
+}
+
 /* Fragments of matrices of 16 x 16 (PTX ISA, wmma): which thread has which elements is nobody's affair, so here it is
  * another distribution than any GPU's. All threads of a warp come together at every operation. */
 enum { FRAGMENT = 256, MOST_PARTS = 8 };

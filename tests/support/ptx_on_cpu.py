@@ -89,6 +89,15 @@ class Entry:
             return "__syncthreads();"
         if name in ("ld", "st"):
             return self.access(name, kept, o)
+        if name == "cp":
+            assert words[0] == "async", operation
+            if words[1] == "wait_all":
+                return "copy_now();"
+            places = []
+            for place in o[:2]:
+                base, _, offset = place.strip("[]").partition("+")
+                places.append(f"({self.of('u64', base)} + (s64){offset or 0})")
+            return f"copy_later({', '.join(places)}, {int(o[2])});"
         if name == "wmma":
             self.waits = True
             return self.fragments(kept, o)

@@ -70,11 +70,12 @@ def test_every_operator(part: int, tmp_path: Path) -> None:
     device_bundles.a_part_of_the_operators(part, PARTS, "cuda", tmp_path / "bundle")
 
 
-def test_half_precision() -> None:
+@pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])
+def test_half_precision(target: str) -> None:
     """A model in float16 keeps it, and its products are fragments': no further from float32 than one that is rounded
     after every node."""
     x = np.random.default_rng(1).standard_normal((1, 3, 22, 22)).astype(np.float16)
-    with sterna.compile(half_network(), "cuda") as there:
+    with sterna.compile(half_network(), target) as there:
         (found,) = there.run({"x": x}).values()
     (wanted,) = interpret(read(half_network()), {"x": x}).values()
     assert found.dtype == np.float16

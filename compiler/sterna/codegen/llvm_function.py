@@ -105,7 +105,7 @@ class FunctionWriter(Accesses):
         elif isinstance(s, P.Copy) and s.fetched:
             self.fetch(s)
         elif isinstance(s, P.Copy):
-            self.statement(P.elements_of(s))
+            self.copy(s)
         elif isinstance(s, P.Prefetch):
             self.values.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
             where = self.address(s.buffer, s.index)
@@ -113,11 +113,19 @@ class FunctionWriter(Accesses):
                 f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 3, i32 1)"
             )  # a read, of data, as near as can be
         elif isinstance(s, P.Wait):
-            if s.fetched:  # other copies are done at once
-                self.values.declarations.add(f"declare void @{FETCH_WAIT}()")
-                self.do(f"call void @{FETCH_WAIT}()")
+            self.wait(s)
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
+
+    def copy(self, s: P.Copy) -> None:
+        """A copy between memories that loads and stores reach."""
+        self.statement(P.elements_of(s))
+
+    def wait(self, s: P.Wait) -> None:
+        """The end of asynchronous copies; those that are loads and stores are done at once."""
+        if s.fetched:
+            self.values.declarations.add(f"declare void @{FETCH_WAIT}()")
+            self.do(f"call void @{FETCH_WAIT}()")
 
     def fetch(self, s: P.Copy) -> None:
         """A call of the program's own function."""

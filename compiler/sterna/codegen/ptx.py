@@ -18,10 +18,12 @@ from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.needs import refuse_unwritable
-from sterna.codegen.ptx_fragments import FragmentWriter
+from sterna.codegen.ptx_fragments import FragmentWriter, address_space
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
+from sterna.ir import dtypes
+from sterna.ir.integer import Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
@@ -33,6 +35,8 @@ from sterna.toolchain.units import Units
 #: LLVM's numbers of the address spaces of the device's memory, and of that of a block.
 GLOBAL, SHARED = 1, 3
 _SPECIAL = "llvm.nvvm.read.ptx.sreg."
+#: Bytes that one access moves.
+_ACCESS = (1, 2, 4, 8, 16)
 
 
 def source(kernels: KernelSet, target: Target) -> str:
@@ -188,6 +192,39 @@ class EntryWriter(FragmentWriter):
         self.values.declarations.add("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
         self.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
 
+    # -- copies
+    def copy(self, s: P.Copy) -> None:
+        """A copy of neighbours in as few accesses as their place allows; asynchronous from the device's memory to that
+        of a block (PTX ISA, `cp.async`) where the target has such copies."""
+        each = dtypes.size(s.source.dtype)
+        size = max(n for n in _ACCESS if s.elements * each % n == 0 and _lies_at(n, each, s.to, s.at))
+        if size <= each:
+            super().copy(s)
+            return
+        spaces = address_space(s.source), address_space(s.destination)
+        assert self.target.threads is not None
+        at_once = s.asynchronous and spaces == (GLOBAL, SHARED) and 4 <= size <= self.target.threads.asynchronous_bytes
+        for n in range(0, s.elements, size // each):
+            from_, to = self.address(s.source, s.at + n), self.address(s.destination, s.to + n)
+            if not at_once:
+                kind = f"<{size // 4} x i32>" if size > 4 else f"i{8 * size}"
+                value = self.op(f"load {kind}, ptr {from_}, align {size}")
+                self.do(f"store {kind} {value}, ptr {to}, align {size}")
+                continue
+            near = self.op(f"addrspacecast ptr {to} to ptr addrspace({SHARED})")
+            far = self.op(f"addrspacecast ptr {from_} to ptr addrspace({GLOBAL})")
+            # What passes by the level 1 cache comes 16 bytes at a time.
+            name = f"llvm.nvvm.cp.async.{'cg' if size == 16 else 'ca'}.shared.global.{size}"
+            kinds = f"ptr addrspace({SHARED})", f"ptr addrspace({GLOBAL})"
+            self.values.declarations.add(f"declare void @{name}({', '.join(kinds)})")
+            self.do(f"call void @{name}({kinds[0]} {near}, {kinds[1]} {far})")
+
+    def wait(self, s: P.Wait) -> None:
+        assert self.target.threads is not None
+        if self.target.threads.asynchronous_bytes:
+            self.values.declarations.add("declare void @llvm.nvvm.cp.async.wait.all()")
+            self.do("call void @llvm.nvvm.cp.async.wait.all()")
+
     # -- memory
     def _pointer(self, buffer: Buffer) -> str:
         if (known := self.pointers.get(buffer)) is not None:
@@ -230,6 +267,12 @@ class EntryWriter(FragmentWriter):
         """A register of the thread's place, read at entry."""
         self.values.declarations.add(f"declare i32 @{_SPECIAL}{register}()")
         return self.in_entry(f"call i32 @{_SPECIAL}{register}()")
+
+
+def _lies_at(multiple: int, each: int, *positions: Int) -> bool:
+    """Whether elements of a size at some positions begin at multiples of so many bytes, as buffers do."""
+    steps = (step for p in positions for step in (p.const, *p.terms.values()))
+    return all(step * each % multiple == 0 for step in steps)
 
 
 def _name(buffer: Buffer) -> str:

@@ -72,7 +72,7 @@ class FragmentWriter(FunctionWriter):
         """Where a tile begins, in the address space that it lies in, and elements from row to row."""
         assert call.memory is not None
         buffer, index = call.memory
-        space = _space(buffer)
+        space = address_space(buffer)
         place = self.op(f"addrspacecast ptr {self.address(buffer, index)} to ptr addrspace({space})")
         return [f"ptr addrspace({space}) {place}", f"i32 {call.stride // dtypes.size(buffer.dtype)}"]
 
@@ -88,6 +88,7 @@ class FragmentWriter(FunctionWriter):
         return self.op(call)
 
 
-def _space(buffer: Buffer) -> int:
+def address_space(buffer: Buffer) -> int:
+    """LLVM's number of the address space that a buffer lies in."""
     scope = buffer.scope
     return scope.address_space if isinstance(scope, Memory) and not scope.in_scratch else _GLOBAL

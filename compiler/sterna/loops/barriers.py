@@ -38,12 +38,12 @@ def with_barriers(body: P.Stmt) -> P.Stmt:
         return body
     if any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(body)):
         return _of_tasks(body)
-    return _Task(P.thread_counts(body), P.subgroup(body)).placed(body, _Place())[0]
+    return _Task(body).placed(body, _Place())[0]
 
 
 def _of_tasks(stmt: P.Stmt) -> P.Stmt:
     if isinstance(stmt, P.For) and stmt.kind == "parallel":
-        task = _Task(P.thread_counts(stmt.body), P.subgroup(stmt.body))
+        task = _Task(stmt.body)
         return stmt.changed(body=task.placed(stmt.body, _Place())[0])
     return P.map_children(stmt, _of_tasks)
 
@@ -84,6 +84,7 @@ class _Use:
         numbers, guards: of the threads that touch them, as of a `_Place`.
         tile: elements from the first one on, in the order of a tile, that a subgroup of threads touches together; by
             `statement`. It may be any of its threads that touches one, but it always is the same one by that statement.
+        group: of the asynchronous copies that fill it, where they begin and where they are waited for.
         loops: (first, iterations) of those around it, out to where it is compared.
     """
 
@@ -94,6 +95,7 @@ class _Use:
     guards: tuple[tuple[Int, Int], ...]
     tile: tuple[int, ...] = ()
     statement: P.Stmt | None = None
+    group: int | None = None
     loops: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
 
     def within(self, loop: P.For) -> _Use:
@@ -132,8 +134,13 @@ class _Task:
         counts: how many threads it has along each axis; lanes: how many of them are a subgroup that holds tiles.
     """
 
-    def __init__(self, counts: Mapping[ThreadAxis, int], lanes: int):
-        self.counts, self.lanes = counts, lanes
+    def __init__(self, body: P.Stmt):
+        self.counts, self.lanes = P.thread_counts(body), P.subgroup(body)
+        #: What asynchronous copies of a group fill: for other threads, when they have been waited for.
+        self.filled: dict[int, set[P.Buffer]] = {}
+        for s in P.walk(body):
+            if isinstance(s, P.Copy) and s.asynchronous:
+                self.filled.setdefault(s.group, set()).add(s.destination)
         self.collective: dict[P.Stmt, int] = {}
 
     def placed(self, s: P.Stmt, place: _Place) -> tuple[P.Stmt, _Uses]:
@@ -242,9 +249,13 @@ class _Task:
             tile = _tile(s.rows, s.value.lanes, s.pitch)
             yield from self.use(s.buffer, s.index, True, place, tile, together)
         elif isinstance(s, P.Copy):
-            one = s.elements == 1
-            yield from self.use(s.source, s.at if one else None, False, place)
-            yield from self.use(s.destination, s.to if one else None, True, place)
+            run = tuple(range(s.elements))
+            group = s.group if s.asynchronous else None
+            yield from self.use(s.source, s.at, False, place, run)
+            yield from (replace(use, group=group) for use in self.use(s.destination, s.to, True, place, run))
+        elif isinstance(s, P.Wait):
+            for buffer in self.filled.get(s.group, ()):
+                yield from (replace(use, group=s.group) for use in self.use(buffer, None, True, place))
         elif isinstance(s, P.Instruction):
             for part in (*s.slices, s.result):
                 yield from self.use(part.buffer, None, part is s.result, place)
@@ -266,7 +277,12 @@ class _Task:
     def meet(self, before: Sequence[_Use], after: Sequence[_Use]) -> bool:
         """Whether a thread touches by one what another one touches by the other, and one of them writes."""
         return any(
-            (a.writes or b.writes) and a.buffer.meets(b.buffer) and not self.apart(a, b) for a in before for b in after
+            (a.writes or b.writes)
+            and a.buffer.meets(b.buffer)
+            and not (a.buffer is b.buffer and a.group is not None and a.group == b.group and None in (a.index, b.index))
+            and not self.apart(a, b)
+            for a in before
+            for b in after
         )
 
     def apart(self, a: _Use, b: _Use) -> bool:

@@ -65,13 +65,26 @@ def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
             pending = going_on
             return placed
         ending = going_on
-        if isinstance(stmt, P.For) and stmt.kind != "parallel":
+        if isinstance(stmt, P.For) and stmt.kind in P.THREADS:
+            # A thread has one iteration at most.
+            pending, ending = going_on, ()
+        elif isinstance(stmt, P.For) and stmt.kind != "parallel":
             # The next iteration begins while the copy goes on.
-            ending = tuple(c for c in going_on if stmt.symbol not in c.to.symbols() or _meets(inside[0], c))
+            moving = _following(stmt)
+            ending = tuple(c for c in going_on if moving.isdisjoint(c.to.symbols()) or _meets(inside[0], c))
             pending = tuple(c for c in going_on if c not in ending)
         return P.seq(placed, *_waits(ending))
 
     return P.map_children(stmt, branch), pending
+
+
+def _following(loop: P.For) -> set[Atom]:
+    """The symbol of a loop, and those of positions in it that follow from it."""
+    found: set[Atom] = {loop.symbol}
+    for s in P.walk(loop.body):
+        if isinstance(s, P.LetIndex) and not found.isdisjoint(s.value.symbols()):
+            found.add(s.symbol)
+    return found
 
 
 def _is_to_wait_for(stmt: P.Stmt) -> TypeGuard[P.Copy]:

@@ -32,6 +32,7 @@ from sterna.loops.copies import as_copies
 from sterna.loops.inline import producers_first
 from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, multiple, whole
 from sterna.loops.partition import parts_of
+from sterna.loops.pipelines import UnpipelinedError, pipelined
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.loops.storage import Storage
@@ -260,7 +261,25 @@ class Nests(Storage):
         width = nest.width(leaf, extent) if kind == "vectorized" else None
         # A tail of one iteration stays a vector, so its variable must not collapse to a constant.
         symbol = self.symbol(s, leaf, extent if width is None else width)
-        return P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), width)
+        loop = P.For(symbol, extent, kind, self._bind(cursor, of(symbol)), width)
+        return self._pipelined(s, leaf, loop) if leaf in s.pipelined else loop
+
+    def _pipelined(self, s: StageSchedule, leaf: str, loop: P.For) -> Stmt:
+        """A loop that brings what later iterations read, in buffers behind all that the loop has."""
+
+        def group() -> int:
+            self.groups += 1
+            return self.groups - 1
+
+        within = [a.buffer for a in P.walk(loop.body) if isinstance(a, P.Alloc)]
+        more: list[Buffer] = []
+        try:
+            name = self.unique(loop_name(s, f"{leaf}.round"))
+            return pipelined(
+                loop, s.pipelined[leaf], lambda b: self.behind(b, [*within, *more], more.append), group, name
+            )
+        except UnpipelinedError as problem:
+            self.refuse(f"{leaf} of stage {s.name} is no pipeline: {problem}", "place what it reads at that axis")
 
     def _over_threads(self, cursor: Cursor, kind: ThreadAxis, extent: Int) -> Stmt:
         """A loop over threads, of one iteration too: all threads run what stands outside of such loops. A tail is

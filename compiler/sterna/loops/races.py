@@ -182,21 +182,26 @@ class _Task:
 
     def is_alike(self, s: P.For) -> bool:
         """Whether every iteration of a loop reaches the same statements and touches the same elements of all that the
-        task writes; copies that go on into later iterations may be waited for in any of them."""
+        task writes; copies that go on into later iterations may be waited for in any of them, and none does where the
+        loop waits for all that it begins."""
         moving = {s.symbol}
+        waited = [inner.group for inner in P.walk(s.body) if isinstance(inner, P.Wait)]
+        begun = [inner.group for inner in P.walk(s.body) if isinstance(inner, P.Copy) and inner.asynchronous]
+        if {*waited} != {*begun}:
+            return False
         for inner in P.walk(s.body):
-            if isinstance(inner, P.Wait) or (isinstance(inner, P.Copy) and inner.asynchronous):
-                return False
             if not any(moving & index.symbols() for index in P.positions(inner)):
                 continue
             if isinstance(inner, P.LetIndex):
                 moving.add(inner.symbol)
-            elif not isinstance(inner, (P.Store, P.Let, P.Assign)) or not self.only_reads(inner, moving):
+            elif not isinstance(inner, (P.Store, P.Let, P.Assign, P.Copy)) or not self.only_reads(inner, moving):
                 return False
         return True
 
     def only_reads(self, s: P.Stmt, moving: set[Symbol]) -> bool:
         """Whether a statement has such symbols only where it reads what the task never writes."""
+        if isinstance(s, P.Copy):
+            return not moving & s.to.symbols() and s.source not in self.written
         if any(moving & index.symbols() for index in P.positions_of(s)):
             return False
         read = (load for load in P.own_loads(s) if any(moving & index.symbols() for index in load.indices))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -68,6 +68,19 @@ class Storage(Bodies):
             slot = self.scratch
             self.scratch += aligned(nbytes)
         return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
+
+    def behind(self, buffer: Buffer, others: Sequence[Buffer], made: Callable[[Buffer], None]) -> Buffer:
+        """Another buffer like one, behind all others in its memory; `made` is told of it."""
+        scope = buffer.scope
+        outer = self.taken.get(scope, 0) if isinstance(scope, Memory) else 0
+        if isinstance(scope, Memory):
+            self.taken[scope] = max([outer, *(b.end for b in others if b.scope == scope)])
+        found = self.storage(buffer.name, buffer.dtype, (as_int(buffer.elements),), scope)
+        if isinstance(scope, Memory):
+            self.taken[scope] = outer
+        found = replace(found, shape=buffer.shape, strides=buffer.strides)
+        made(found)
+        return found
 
     def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
         """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""

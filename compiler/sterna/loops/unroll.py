@@ -19,15 +19,15 @@ from sterna.te.position import rewrite_all, rewrite_index
 
 def unroll(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "unrolled" or "lanes" (its extent is constant) by copies of its body."""
-    return _Copy({}, {}, {}, {}, {}).stmt(stmt)
+    return Copies({}, {}, {}, {}, {}).stmt(stmt)
 
 
 def written_out(stmt: P.Stmt, values: dict[Atom, Int]) -> P.Stmt:
     """A copy of a statement with values for symbols, its unrolled loops written out."""
-    return _Copy(dict(values), {}, {}, {}, {}).stmt(stmt)
+    return Copies(dict(values), {}, {}, {}, {}).stmt(stmt)
 
 
-class _Copy:
+class Copies:
     """A copy of statements with values for symbols and new buffers and variables for old ones."""
 
     def __init__(
@@ -51,7 +51,7 @@ class _Copy:
                 raise internal_error(f"the loop over {s.symbol.name} is left and cannot be unrolled")
             copies = []
             for n in range(int(s.extent)):
-                inner = _Copy(
+                inner = Copies(
                     {**self.values, s.symbol: as_int(n)},
                     dict(self.buffers),
                     dict(self.variables),
@@ -111,7 +111,7 @@ class _Copy:
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:
-        return _Copy(dict(self.values), dict(self.buffers), dict(self.variables), self.names, self.choosing).stmt(s)
+        return Copies(dict(self.values), dict(self.buffers), dict(self.variables), self.names, self.choosing).stmt(s)
 
     def _slice(self, s: P.Slice) -> P.Slice:
         return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), start=self.index(s.start))

@@ -66,6 +66,9 @@ WORDS: dict[str, Callable[..., str]] = {
     "fold": lambda stage, dimension, factor: (
         f"{stage}: dimension {dimension} is two, the second of {factor} positions, so that threads have neighbours"
     ),
+    "pipeline": lambda stage, axis, depth: (
+        f"{stage}: while an iteration of {axis} computes, later ones' operands come into {depth} buffers in turn"
+    ),
     "pad_rows": lambda stage, elements: (
         f"{stage}: rows lie {elements} elements further apart, so that what is below one another is in other banks"
     ),

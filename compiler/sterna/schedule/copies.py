@@ -136,6 +136,16 @@ class CopySteps(AxisSteps):
         for reader in self.stages.values():
             reader.body = redirect(reader.body, stage, lambda load: tensor[thinned_at(load.indices, dimension, step)])
 
+    def pipeline(self, stage: str, axis: str, depth: int) -> None:
+        """Brings what an iteration of an axis needs of the stages that are placed there `depth` - 1 iterations before
+        it is read, into as many buffers for each as `depth`, which take turns: the iterations are a software pipeline,
+        in which later loads and earlier products overlap. What is brought is read from outside of the loop."""
+        s: StageSchedule = self._step("pipeline", stage, axis, depth)
+        self._leaf(s, axis)
+        if axis in s.annotations or axis in s.pipelined or depth < 2:
+            self._illegal(f"{axis} with {depth} buffers", "a serial axis, once, with 2 buffers at least")
+        s.pipelined[axis] = depth
+
     def recompute(self, stage: str, *consumers: str) -> str:
         """Makes consumers read a copy of a stage that is computed once more, from what the stage reads; returns the new
         stage. So what two outputs read, or one output of another, can be placed within both."""

@@ -121,6 +121,7 @@ class StageSchedule:
         ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
         interleaved: ways in which dimensions of the storage are interleaved.
+        pipelined: buffers, by the axis whose iterations bring what later ones read.
         padded: elements that each row of the storage has room for beyond its own.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
@@ -141,6 +142,7 @@ class StageSchedule:
     clipped: tuple[str, ...] = ()
     interleaved: dict[int, int] = field(default_factory=dict)
     padded: int = 0
+    pipelined: dict[str, int] = field(default_factory=dict)
     transferred: bool = False
     asynchronous: bool = False
 

@@ -35,6 +35,7 @@ PRIMITIVES = (
     "interleave",
     "fold",
     "pad_rows",
+    "pipeline",
     "as_matrices",
     "stride",
     "online",

@@ -97,6 +97,9 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("threads", problem, "1 <= preferred <= most <= 1024")
     if threads is not None and not 0 <= threads.cache_bytes <= 1 << 34:
         yield Contradiction("threads", f"cache_bytes is {threads.cache_bytes}", "a number from 0 to 2^34")
+    if threads is not None and threads.asynchronous_bytes not in (0, 4, 8, 16):
+        problem = f"asynchronous_bytes is {threads.asynchronous_bytes}"
+        yield Contradiction("threads", problem, "4, 8 or 16; 0 without asynchronous copies")
     if threads is not None and (unknown := sorted({*threads.fragments} - FRAGMENTS.keys())):
         problem = f"there is no intrinsic {unknown[0]} of fragments"
         yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")

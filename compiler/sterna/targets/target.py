@@ -26,12 +26,15 @@ class Threads:
         cache_bytes: of the cache that all groups share.
         fragments: intrinsics for products of fragments of matrices, which a subgroup of threads holds together, by the
             names of `sterna.intrinsics`.
+        asynchronous_bytes: of a copy from the device's memory to that of a task that goes on while its threads compute,
+            at most; 0 where there are no such copies.
     """
 
     most: int = 256
     preferred: int = 128
     cache_bytes: int = 1 << 20
     fragments: tuple[str, ...] = ()
+    asynchronous_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ from math import ceil, prod
 
 from sterna.intrinsics import FRAGMENTS, Intrinsic
 from sterna.intrinsics.fragment import ORDERS
+from sterna.ir import dtypes
+from sterna.ir.integer import ZERO
 from sterna.ir.memory import Memory
+from sterna.ir.remainders import rejoined
 from sterna.schedule.matrices import factors
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -29,7 +32,8 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Reduce
+from sterna.te.expr import Load, Reduce
+from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
 
 #: Rows and columns of the tile of a task, at most and at least, as far as it is halved for the sake of more tasks.
@@ -42,6 +46,10 @@ BUSY = 64
 SUBGROUPS = 4
 #: Fragments along the depth that shared memory holds at a time.
 STEPS = 2
+#: Bytes of a copy that a thread makes at a time.
+COPIED = 16
+#: Steps in depth whose matrices are in shared memory together: one is brought while another is multiplied.
+BUFFERS = 2
 #: Bytes between the rows of a matrix in shared memory that let neighbouring rows lie in other banks.
 PADDING = 16
 
@@ -86,7 +94,7 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     step = _products(s, sums, plan)
     for matrix in (left, right):
         s.compute_at(matrix, sums, step, shared)
-        _by_threads(s, matrix, fused(s, matrix, [a.name for a in s.stages[matrix].tensor.axes]), plan)
+        _brought(s, matrix, plan, context)
         s.pad_rows(matrix, PADDING // 2)
     s.pad_rows(sums, PADDING // 4)
     return s
@@ -103,6 +111,31 @@ def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _
     s.parallel(out, task)
     _by_threads(s, out, s.fuse(out, row, column), plan)
     return task
+
+
+def _brought(s: Schedule, matrix: str, plan: _Plan, context: Context) -> None:
+    """Lets the threads bring a matrix, each a few neighbours by one copy where those are neighbours in memory and in
+    the tile; else element by element."""
+    t, body = s.stages[matrix].tensor, s.stages[matrix].body
+    *axes, along = (a.name for a in t.axes)
+    run = COPIED // dtypes.size(t.dtype)
+    if isinstance(body, Load) and _in_runs(body, t.axes[-1], run, context):
+        along, _ = s.split(matrix, along, run)
+        _by_threads(s, matrix, fused(s, matrix, [*axes, along]), plan)
+        s.transfer(matrix, asynchronous=True)
+        return
+    _by_threads(s, matrix, fused(s, matrix, [*axes, along]), plan)
+
+
+def _in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
+    """Whether so many neighbours along an axis, from a multiple of their number on, are neighbours in memory, at a
+    multiple of it, too: no tile ends among them."""
+    assert isinstance(load.tensor, Tensor)
+    strides = context.strides.get(load.tensor.name) or dense_strides(load.tensor.shape)
+    at = sum((index * step for index, step in zip(load.indices, strides, strict=True)), ZERO)
+    steps = [step for monomial, step in rejoined(at).terms.items() if monomial != (axis,)]
+    whole = size(axis.extent) % run == 0 and all(step % run == 0 for step in steps)
+    return whole and stride_of(load, axis, context.strides) == 1 and at.const % run == 0
 
 
 def _by_threads(s: Schedule, stage: str, elements: str, plan: _Plan) -> None:
@@ -131,8 +164,10 @@ def _products(s: Schedule, sums: str, plan: _Plan) -> str:
     word, group = s.split(sums, word, 1)
     s.reorder(sums, *batch, *whole, *owners, *taps, step, times, *fragments, *lanes, word, group)
     s.bind(sums, fused(s, sums, owners), "thread.y")
+    step = fused(s, sums, [*taps, step])
     for axis in (times, *fragments):
         s.unroll(sums, axis)
+    s.pipeline(sums, step, BUFFERS)
     s.tensorize(sums, *lanes, word, group, plan.intrinsic.name)
     return step
 
@@ -209,4 +244,4 @@ def _shared_bytes(plan: _Plan) -> int:
     left = (depth, rows) if plan.turned[0] else (rows, depth)
     right = (columns, depth) if plan.turned[1] else (depth, columns)
     matrices = sum(lines * (2 * along + PADDING) for lines, along in (left, right))
-    return rows * (4 * columns + PADDING) + matrices + 2 * 64
+    return rows * (4 * columns + PADDING) + BUFFERS * (matrices + 2 * 64)
