@@ -71,9 +71,11 @@ def test_every_operator(part: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])
-def test_half_precision(target: str) -> None:
+def test_half_precision(target: str, cuda: Driver) -> None:
     """A model in float16 keeps it, and its products are fragments': no further from float32 than one that is rounded
     after every node."""
+    cuda.set("capability", 80)
+    cuda.set("version", 12000)
     x = np.random.default_rng(1).standard_normal((1, 3, 22, 22)).astype(np.float16)
     with sterna.compile(half_network(), target) as there:
         (found,) = there.run({"x": x}).values()
