@@ -51,7 +51,7 @@ class Counting:
         for choice in choices:
             yield self.measure(task, choice)
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
         try:
             return [[float(self._whole(bundle))] for bundle in bundles]
         except SternaError as problem:

@@ -188,7 +188,7 @@ class Stored:
         for choice in choices:
             yield self.measure(task, choice)
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
         return "only kernels are in the table"
 
     def _key(self, task: Task, choice: Choice) -> tuple[str, ...]:

@@ -61,6 +61,11 @@ class Tuning(Protocol):
         ...
 
     @property
+    def parts(self) -> int:
+        """About how many distinct parts of graphs it has been decided otherwise than the rules do."""
+        ...
+
+    @property
     def snapshot(self) -> str:
         """The hash of the choices that were taken."""
         ...
@@ -80,6 +85,10 @@ class Tuning(Protocol):
 
     def chooser(self, kernel: str, target: Target) -> Chooser:
         """Who decides for a kernel: `BY_RULE` where nothing is known of it."""
+        ...
+
+    def part(self, part: str, target: Target) -> Chooser:
+        """Who decides about a part of a graph (`passes.decisions`): `BY_RULE` where nothing is known of it."""
         ...
 
 

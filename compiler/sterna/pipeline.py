@@ -54,6 +54,7 @@ from sterna.passes.patches import patches
 from sterna.passes.phases import phases
 from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weights, schedule_kernels
 from sterna.passes.planes import planes
+from sterna.passes.recompute import recompute
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.separate_pools import separate_pools
 from sterna.passes.shrink_kernels import applies as shrinks
@@ -124,7 +125,7 @@ def _scale_in_integers(graph: Graph, context: PassContext) -> Graph:
 
 
 def _planes(graph: Graph, context: PassContext) -> Graph:
-    return everywhere(lambda each: planes(each, context.target), graph)
+    return everywhere(lambda each: planes(each, context.target, context.decide), graph)
 
 
 def _widen_halves(graph: Graph, context: PassContext) -> Graph:
@@ -141,7 +142,7 @@ def _views(graph: Graph, context: PassContext) -> Viewed:
 
 
 def _fuse(viewed: Viewed, context: PassContext) -> Grouped:
-    return Grouped(viewed.graph, viewed.views, fuse_all(viewed.graph, viewed.views))
+    return Grouped(viewed.graph, viewed.views, fuse_all(viewed.graph, viewed.views, context.decide))
 
 
 def _linearize(grouped: Grouped, context: PassContext) -> Sequenced:
@@ -183,7 +184,8 @@ def _scratch_is_planned(context: PassContext) -> bool:
 
 
 def _group_channels(outline: Outline, context: PassContext) -> Outline:
-    calls = tuple(group_channels(call, context.target_of(call)) for call in outline.sequence.calls)
+    decide = context.decide
+    calls = tuple(group_channels(call, context.target_of(call), decide) for call in outline.sequence.calls)
     return replace(outline, sequence=replace(outline.sequence, calls=calls))
 
 
@@ -265,6 +267,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
     Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
     Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
+    Pass("recompute", recompute, (("recompute", dumps.groups_text),), checks.verify_groups),
     Pass(
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
         checks.verify_sequence,
@@ -301,22 +304,25 @@ Watch = Callable[[Pass, Any], None]
 
 
 def walk(
-    graph: Graph,
+    graph: Any,
     context: PassContext,
     last: str = "",
     watch: Watch | None = None,
     progress: Callable[[str], None] | None = None,
+    after: str = "",
 ) -> Any:
     """What the pipeline makes of a graph.
 
     Args:
+        graph: the model; with `after`, what that pass made.
         last: the pass after which to stop; "": at the end.
         watch: called with every pass, those that do not apply included, and what is there after it.
         progress: called with a few words at the start of every longer step.
     """
     checked = os.environ.get(VERIFY, "") not in ("", "0")
-    state: Any = graph
-    for each in PIPELINE:
+    state = graph
+    begin = next((n + 1 for n, each in enumerate(PIPELINE) if each.name == after), 0)
+    for each in PIPELINE[begin:]:
         if each.says is not None and progress is not None:
             progress(each.says(state))
         if each.applies(context):

@@ -28,6 +28,7 @@ class Best:
             if other is None or each.after / each.before < other.after / other.before:
                 self._choices[key] = each
         self._used: dict[str, Confirmed] = {}
+        self._parts: dict[str, Confirmed] = {}
 
     def __bool__(self) -> bool:
         return bool(self._choices or self._algorithms)
@@ -37,6 +38,12 @@ class Best:
         if found is None:
             return BY_RULE
         self._used[kernel] = found
+        return replay(found.choice)
+
+    def part(self, part: str, target: Target) -> Chooser:
+        if not self._choices or (found := self._choices.get((part, target_id(target)))) is None:
+            return BY_RULE
+        self._parts[part] = found
         return replay(found.choice)
 
     def algorithms(self, model: str, target: Target, bound: float) -> Mapping[str, Choice] | None:
@@ -53,9 +60,14 @@ class Best:
         return len(self._used)
 
     @property
+    def parts(self) -> int:
+        """About how many distinct parts of graphs it has been decided otherwise than the rules do."""
+        return len(self._parts)
+
+    @property
     def snapshot(self) -> str:
         """The hash of the choices that were taken."""
-        rows = [(kernel, to_json(each.choice)) for kernel, each in sorted(self._used.items())]
+        rows = [(kernel, to_json(each.choice)) for kernel, each in sorted((self._used | self._parts).items())]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -45,7 +45,7 @@ class Simulated:
         measured.append((self.name, choice_text(built.choice)))
         return built.trial((cost(built.choice) * (2 if self._kind == "drifts" and failing else 1),))
 
-    def turns(self, bundles: Sequence[Path]) -> list[list[float]]:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> list[list[float]]:
         assert all((each / "graph.json").is_file() for each in bundles)
         return [[2.0], [1.0]]
 

@@ -195,7 +195,7 @@ class Pretended:
         cost = 1.0 if not choice else (0.5 if self._wins or turn < 12 else 1.5)
         return Trial(choice or {"none": 1}, "[]", (cost,), "", (1.0, float(turn)))  # type: ignore[arg-type]
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
         self.compared = [json.loads((bundle / "graph.json").read_text()).get("tuning") for bundle in bundles]
         return self.whole
 
@@ -287,7 +287,49 @@ def test_what_makes_the_model_slower_is_dropped(costs: Any, kept: int, model: Pa
     if isinstance(costs, str):
         assert report.whole.why == costs
     else:
-        assert (report.whole.before, report.whole.after) == (2.1, 1.8 if kept else 2.2)
+        assert (report.whole.before, report.whole.after) == (2.0, 1.7 if kept else 2.1)
+
+
+def chained(tmp_path: Path) -> Path:
+    """A layer that is followed by a function, which may be a kernel of its own."""
+    weights = np.random.default_rng(3).standard_normal((4, 8)).astype(np.float32)
+    constants = [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.ravel())]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["r"])]
+    nodes.append(helper.make_node("Tanh", ["r"], ["y"]))
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (6, c)) for n, c in (("x", 4), ("y", 8))]
+    graph = helper.make_graph(nodes, "chained", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "chained.onnx")
+    return tmp_path / "chained.onnx"
+
+
+@pytest.mark.parametrize(("after", "won"), [((1.5, 1.4), True), ((2.0, 1.99), False)])
+def test_a_part_that_is_faster_otherwise_is_what_compile_makes(
+    after: tuple[float, ...], won: bool, records: Path, tmp_path: Path
+) -> None:
+    model, options, device = chained(tmp_path), Options(host(), "llvm"), Pretended(False)
+    device.whole = ((2.0, 2.1), after)
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        report = Tuner(graph, options, database, measurer=device, model=False).run(8)  # type: ignore[arg-type]
+        tried = [record for record in database.trials() if record.explorer == "parts"]
+        assert [(record.choice, record.samples, record.features) for record in tried] == [({"end": 2}, after, ())]
+        assert [dict(each.choice) for each in database.confirmed()] == ([{"end": 2}] if won else [])
+        assert len(report.parts) == won
+        # What has lost is not measured again; what has won is.
+        again = Tuner(graph, options, database, measurer=device, model=False).run(8)  # type: ignore[arg-type]
+        assert len(again.parts) == won
+        assert len(database.trials(tried[0].kernel)) == 2
+    made = run("compile", model, "-g", "llvm", "-o", tmp_path / "tuned", "--json")
+    plain = run("compile", model, "-g", "llvm", "-o", tmp_path / "plain", "--no-tuning", "--json")
+    nodes = [len(json.loads((tmp_path / n / "graph.json").read_text())["nodes"]) for n in ("tuned", "plain")]
+    assert nodes[0] - nodes[1] == won
+    assert json.loads(made.stdout).get("tuning", {}).get("parts", 0) == won
+    assert "tuning" not in json.loads(plain.stdout)
+    if won:
+        assert "end 3 -> 2" in run("tune", "log").stdout
+        x = {"x": np.random.default_rng(1).standard_normal((6, 4)).astype(np.float32)}
+        with sterna.load(tmp_path / "tuned") as a, sterna.load(tmp_path / "plain") as b:
+            np.testing.assert_allclose(a.run(x)["y"], b.run(x)["y"], rtol=1e-5, atol=1e-6)
 
 
 def test_models_are_measured_in_turns(model: Path, tmp_path: Path) -> None:
@@ -297,6 +339,8 @@ def test_models_are_measured_in_turns(model: Path, tmp_path: Path) -> None:
         assert not isinstance(found, str)
         assert [len(each) for each in found] == [5, 5]
         assert all(0 < cost < 1 for each in found for cost in each)
+        parts = measurer.turns([tmp_path / "bundle", tmp_path / "bundle"], part=True)
+        assert [len(each) for each in parts] == [5, 5]
         assert "graph.json" in str(measurer.turns([tmp_path / "nowhere"]))
 
 

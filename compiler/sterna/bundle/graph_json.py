@@ -168,11 +168,13 @@ def graph_name(target: Target) -> str:
 
 
 def tuning_json(compiled: Compiled) -> dict[str, Any]:
-    """How many kernels are as they were tuned, and the hash of what was chosen; nothing where none is."""
+    """How many kernels are as they were tuned, about how many parts of the graph was decided what becomes a kernel, and
+    the hash of what was chosen; nothing where all is by the rules."""
     tuning = compiled.options.tuning
-    if tuning is None or not tuning.kernels:
+    if tuning is None or not (tuning.kernels or tuning.parts):
         return {}
-    return {"snapshot": tuning.snapshot, "kernels": tuning.kernels}
+    parts = {"parts": tuning.parts} if tuning.parts else {}
+    return {"snapshot": tuning.snapshot, "kernels": tuning.kernels, **parts}
 
 
 def math_json(math: Measured) -> dict[str, Any]:

@@ -215,8 +215,10 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     if compiled.math is not None:
         out.print(f"  {compiled.math.text}\n", soft_wrap=True)
     if "tuning" in summary:
-        kernels = f"{summary['tuning']['kernels']} of them as tuned"
-        out.print(f"  {kernels} (snapshot {summary['tuning']['snapshot']}); --no-tuning: as the rules say\n")
+        tuned = summary["tuning"]
+        parts = f", {tuned['parts']} choices of what is one kernel or how tensors lie" if "parts" in tuned else ""
+        words = f"{tuned['kernels']} of them as tuned{parts} (snapshot {tuned['snapshot']})"
+        out.print(f"  {words}; --no-tuning: as the rules say\n", soft_wrap=True)
     if compiled.fitted is not None:
         out.print(f"  {escape(compiled.fitted.text)}\n", soft_wrap=True)
     if (fetched := fetched_of(compiled)) is not None:

@@ -208,12 +208,18 @@ def report_json(report: Report) -> dict[str, Any]:
             for p in report.kernels
         ],
         "open": list(report.left),
+        **({"parts": [
+            {"part": p.part, "name": p.name, "choice": to_json(p.choice), "rule": to_json(p.rule),
+             "before": min(p.before), "after": min(p.after)} for p in report.parts
+        ]} if report.parts else {}),
         **({"math": math_json(report.algorithms.measured)} if report.algorithms is not None else {}),
         **({"model": vars(report.whole)} if report.whole is not None else {}),
     }  # fmt: skip
 
 
 def _print(report: Report) -> None:
+    from sterna.tuning.words import difference  # noqa: PLC0415
+
     out = console()
     out.print(_kernels(report.kernels, report.unit))
     for p in (p for p in report.kernels if p.why):
@@ -233,7 +239,9 @@ def _print(report: Report) -> None:
         out.print(report.algorithms.measured.text, soft_wrap=True)
     if report.whole is not None:
         out.print(_model(report.whole, report.unit), soft_wrap=True)
-    if kept:
+    for part in report.parts:
+        out.print(f"  {escape(part.name)}: {escape(', '.join(difference(part.rule, part.choice)))}", soft_wrap=True)
+    if kept or report.parts:
         echo("`sterna compile` takes them from now on; --no-tuning does not")
     if report.algorithms is not None:
         echo(f"and the algorithms with --math fast={report.algorithms.measured.bound:g}")

@@ -6,6 +6,7 @@ matmul, scale, mask -> softmax -> matmul
 from __future__ import annotations
 
 from sterna.ir.graph import Node, Value
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.passes.views import Views
@@ -19,7 +20,9 @@ _FLOAT = 4  # bytes
 SHARE_THAT_STAYS = 0.5
 
 
-def find_attention(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+def find_attention(
+    partition: Partition, target: Target, decide: Decide = by_rule
+) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     if not any(node.op == "softmax" for node in partition.graph.nodes):
         return ()
@@ -32,8 +35,11 @@ def find_attention(partition: Partition, target: Target) -> tuple[tuple[Node, ..
         (softmax,) = middle.nodes
         first = partition.alone(softmax.inputs[0], softmax)
         scores = _product(first, partition.views) if first is not None else None
-        if first is not None and scores is not None and _pays(scores.output, group.nodes[0].output, target):
-            found += (partition.in_order((*first.nodes, softmax, *group.nodes)),)
+        if first is None or scores is None or not _can(scores.output, group.nodes[0].output, target):
+            continue
+        chain = partition.in_order((*first.nodes, softmax, *group.nodes))
+        if decide("joined", chain, (True, False), _pays(scores.output, target)):
+            found += (chain,)
     return found
 
 
@@ -56,12 +62,16 @@ def _softmax(node: Node) -> bool:
     return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
 
 
-def _pays(scores: Value, result: Value, target: Target) -> bool:
-    """Whether the scores do not stay in L2, and blocks of their rows do. Groups of threads have no scores to store."""
+def _can(scores: Value, result: Value, target: Target) -> bool:
+    """Whether blocks of rows of the scores stay in L2; groups of threads have no scores to store."""
     if target.threads is not None:
         return group_of(int(result.shape[-1]), target) is not None
-    large = most_elements(scores.shape) * _FLOAT > SHARE_THAT_STAYS * target.l2_bytes
-    return large and block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
+    return block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
+
+
+def _pays(scores: Value, target: Target) -> bool:
+    """Whether all of the scores do not stay there."""
+    return target.threads is not None or most_elements(scores.shape) * _FLOAT > SHARE_THAT_STAYS * target.l2_bytes
 
 
 __all__ = ["find_attention"]

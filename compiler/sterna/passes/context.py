@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sterna.loops.program import Function
 from sterna.options import Options
+from sterna.passes.decisions import Decide, decider
 from sterna.passes.kernels import CPU, Call
 from sterna.targets.target import Target
 
@@ -43,6 +44,11 @@ class PassContext:
     def host(self) -> Target:
         """What kernels on the CPU are compiled for, where the target has a device."""
         return self.options.host or self.target
+
+    @property
+    def decide(self) -> Decide:
+        """Who decides above kernels."""
+        return decider(self.options.tuning, self.target)
 
     def target_of(self, call: Call) -> Target:
         """What a call's kernel is compiled for."""

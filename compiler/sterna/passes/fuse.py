@@ -3,20 +3,27 @@
 A group grows forward from its first node: element-wise nodes of the same shape join as long as in the end only one
 value leaves the group, so that diamonds (x * sigmoid(x)) are fused too; their other element-wise operands are pulled
 in. A chain of element-wise nodes may end in a reduction. At most one node of a group reduces.
+
+By the rule a group takes what it can. Where something begins that costs its kernel more than a few instructions an
+element (another tensor to read, a function, another order, a reduction), it may end before that (`passes.decisions`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
 from sterna.ops import operator
 from sterna.ops.operator import Fusion
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.views import Views
+from sterna.te import expr as E
 from sterna.te.layout import most_elements
+from sterna.te.tensor import placeholder
 
-_LIMIT = 24  # nodes of a group
+LIMIT = 24  # nodes of a group
 _LIGHT = (Fusion.BROADCAST, Fusion.INJECTIVE)
 
 
@@ -28,27 +35,27 @@ class Group:
     outputs: tuple[Value, ...]
 
 
-def fuse_all(graph: Graph, views: Views) -> dict[Graph, tuple[Group, ...]]:
+def fuse_all(graph: Graph, views: Views, decide: Decide = by_rule) -> dict[Graph, tuple[Group, ...]]:
     """The groups of a graph and of every region in it."""
-    groups = {graph: fuse(graph, views)}
+    groups = {graph: fuse(graph, views, decide)}
     for node in graph.nodes:
         for region in node.regions:
-            groups |= fuse_all(region, views)
+            groups |= fuse_all(region, views, decide)
     return groups
 
 
-def fuse(graph: Graph, views: Views) -> tuple[Group, ...]:
+def fuse(graph: Graph, views: Views, decide: Decide = by_rule) -> tuple[Group, ...]:
     """The groups, each after those it reads from.
 
     Pads and concatenations stay alone: they are matters of storage. So does control flow: its regions are graphs of
     their own.
     """
-    return _Fusion(graph, views).run()
+    return _Fusion(graph, views, decide).run()
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, views: Views):
-        self.graph, self.views = graph, views
+    def __init__(self, graph: Graph, views: Views, decide: Decide):
+        self.graph, self.views, self.decide = graph, views, decide
         self.producers = graph.producers()
         self.users = graph.users()
         self.outputs = set(graph.outputs)
@@ -74,17 +81,32 @@ class _Fusion:
         return Fusion.OPAQUE if node.regions else operator(node.op).fusion
 
     def grow(self, first: Node) -> list[Node]:
-        good = members = [first]
+        members, ends = [first], [[first]]
         heavy = self.kind(first) not in _LIGHT
-        while len(members) < _LIMIT:
+        while len(members) < LIMIT:
             following = self.next(members, heavy)
             if following is None:
                 break
             members = [*members, following, *self.pulled(following, [*members, following])]
             heavy = heavy or self.kind(following) not in _LIGHT
             if len(self.leaving(members)) == 1:
-                good = members
-        return good
+                ends.append(members)
+        return self.chosen(ends)
+
+    def chosen(self, ends: list[list[Node]]) -> list[Node]:
+        """The members of a group that may end in several places, by the rule in the last one."""
+        last = ends[-1]
+        offered = {len(own): own for own, longer in pairwise(ends) if any(map(self.begins, longer[len(own) :]))}
+        if not offered:
+            return last
+        whole = sorted(last, key=self.position.__getitem__)
+        return {**offered, len(last): last}[self.decide("end", whole, [*offered], len(last))]
+
+    def begins(self, node: Node) -> bool:
+        """Whether a node costs its kernel more than a few instructions an element."""
+        if self.kind(node) is not Fusion.BROADCAST or _has_functions(node):
+            return True
+        return sum(not v.is_constant and v.shape == node.output.shape for v in node.operands) > 1
 
     def next(self, members: list[Node], heavy: bool) -> Node | None:
         """The earliest node that may join."""
@@ -164,3 +186,11 @@ class _Fusion:
             return placed or not users or any(u not in inside for u in users)
 
         return tuple(v for m in members for v in m.outputs if leaves(v))
+
+
+def _has_functions(node: Node) -> bool:
+    """Whether an element-wise node computes exponentials or the like, which take many instructions."""
+    operands = [None if v is None else placeholder(v.name, v.shape, dtypes.storage(v.dtype)) for v in node.inputs]
+    stages = operator(node.op).compute(operands, node.attributes, [v.type for v in node.outputs], "s")
+    found = (each for stage in stages if stage.body is not None for each in E.walk(stage.body))
+    return any(isinstance(each, (E.Unary, E.Binary)) and each.op in E.MATH for each in found)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.kernels import Call
 from sterna.targets.target import Target
 from sterna.te.groups import groups_of, split_groups
@@ -13,7 +14,7 @@ from sterna.te.layout import Layout
 from sterna.te.tensor import Kernel
 
 
-def group_channels(call: Call, target: Target) -> Call:
+def group_channels(call: Call, target: Target, decide: Decide = by_rule) -> Call:
     """The call with the groups of its channels as a dimension; itself if there are none, or if they are so small that
     several share a vector."""
     kernel = call.kernel
@@ -24,7 +25,10 @@ def group_channels(call: Call, target: Target) -> Call:
         return call
     ((stage, groups),) = found
     # Channels that lie side by side fill vectors; several groups share one where that is worth it.
-    if groups is None or (groups.place == len(stage.axes) - 1 and 4 * groups.size <= target.lanes(32)):
+    if groups is None:
+        return call
+    shared = groups.place == len(stage.axes) - 1 and 4 * groups.size <= target.lanes(32)
+    if not decide("groups", call.key, (True, False), not shared):
         return call
     size = groups.size
     grouped = split_groups(kernel, stage, groups)

@@ -14,6 +14,7 @@ from math import prod
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.partition import Partition
 from sterna.passes.rewriting import Rewriting, constant_data
 from sterna.schedule.products import contains
@@ -83,8 +84,9 @@ def _takes(product: Intrinsic, left: str, right: str) -> bool:
     return product.operands[0] == left and contains(product.operands[1], right)
 
 
-def find_im2col(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
-    """The nodes of each kernel that lays out windows and multiplies them, in order."""
+def find_im2col(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each kernel that lays out windows and multiplies them, in order: no matter of choice, since a matrix
+    of all windows is what the layout of a window avoids."""
     found = []
     for group in partition.groups:
         for node in group.nodes:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
 from sterna.passes.context import PassContext
+from sterna.passes.decisions import Decide
 from sterna.passes.fuse import Group
 from sterna.passes.im2col import find_im2col
 from sterna.passes.padded import find_padded
@@ -24,7 +25,7 @@ Chains = tuple[tuple[Node, ...], ...]
 
 #: What finds the nodes of kernels, in order and disjoint, in one graph; those of its regions are asked for apart. What
 #: one has found is left alone by those after it.
-RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (
+RECOGNIZERS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (
     find_separable,
     find_attention,
     find_padded,
@@ -34,11 +35,12 @@ RECOGNIZERS: tuple[Callable[[Partition, Target], Chains], ...] = (
 
 
 #: Those of kernels that groups of threads run.
-GROUPS: tuple[Callable[[Partition, Target], Chains], ...] = (find_attention,)
+GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention,)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:
     """The groups, with those of one kernel as one."""
+    decide = context.decide
     groups: dict[Graph, tuple[Group, ...]] = {}
     computed: set[Node] = set()
     for graph, apart in grouped.groups.items():
@@ -46,7 +48,8 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
         chains: Chains = ()
         for find in RECOGNIZERS if context.target.threads is None else GROUPS:
             taken = {node for chain in chains for node in chain}
-            chains += tuple(chain for chain in find(partition, context.target) if taken.isdisjoint(chain))
+            found = find(partition, context.target, decide)
+            chains += tuple(chain for chain in found if taken.isdisjoint(chain))
         groups[graph] = partition.joined(chains) if chains else apart
         computed |= {node for chain in chains for node in chain if node in grouped.views.written}
     views = grouped.views.computing(computed) if computed else grouped.views

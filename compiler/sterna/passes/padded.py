@@ -18,6 +18,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import Node
 from sterna.ir.integer import as_int
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.schedule.strategies.padding import SHARE_OF_L2
@@ -34,13 +35,15 @@ MOST_PARTS = 5
 MOST_WITHIN_ROW, TILE = 0.95, 16
 
 
-def find_padded(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+def find_padded(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     found = []
     for group in partition.groups:
         convolutions = [node for node in group.nodes if node.op == "conv"]
         if len(convolutions) == 1 and (pad := _pad(partition, convolutions[0], group, target)) is not None:
-            found.append(partition.in_order((pad, *group.nodes)))
+            chain = partition.in_order((pad, *group.nodes))
+            if decide("joined", chain, (True, False), True):
+                found.append(chain)
     return tuple(found)
 
 

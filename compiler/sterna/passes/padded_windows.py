@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sterna.ir.graph import Node
 from sterna.ir.integer import as_int
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.passes.planes import is_depthwise
@@ -21,7 +22,9 @@ LEAST_SHARE = 0.25
 _POOLS = ("max_pool", "sum_pool")
 
 
-def find_padded_windows(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+def find_padded_windows(
+    partition: Partition, target: Target, decide: Decide = by_rule
+) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     found = []
     saves = target.saves_memory
@@ -37,8 +40,13 @@ def find_padded_windows(partition: Partition, target: Target) -> tuple[tuple[Nod
             for node in group.nodes
             if _slides(node) or (saves and _multiplies(node, target)) or (adds and _is_dense(node))
         ]
-        if len(windows) == 1 and (pad := _copied(partition, windows[0], group, most)) is not None:
-            found.append(partition.in_order((pad, *group.nodes)))
+        if len(windows) != 1 or (pad := _pad(partition, windows[0])) is None or pad in group.nodes:
+            continue
+        pays, chain = _copied(partition, windows[0], pad, most), partition.in_order((pad, *group.nodes))
+        # Where it decides about memory, that is no matter of speed.
+        choices = (True, False) if _slides(windows[0]) and not saves else (pays,)
+        if decide("joined", chain, choices, pays):
+            found.append(chain)
     return tuple(found)
 
 
@@ -84,24 +92,29 @@ def _traffic(group: Group) -> int:
     return sum(int(value.type.bytes) for value in (*read, *group.outputs) if value.type.is_static)
 
 
-def _copied(partition: Partition, window: Node, group: Group, most: int) -> Node | None:
-    """The pad before a window that is a copy of its operand.
+def _pad(partition: Partition, window: Node) -> Node | None:
+    """The pad before a window whose rows its kernel can pad."""
+    padded = window.operands[0]
+    pad = partition.producers.get(padded)
+    if pad is None or pad.op != "pad" or pad.attributes["mode"] != "constant":
+        return None
+    if partition.alone(padded, window) is None:
+        return None
+    ends = [as_int(n) for end in ("before", "after") for n in pad.attributes[end]]
+    static = pad.operands[0].type.is_static and window.output.type.is_static and all(n.is_const for n in ends)
+    return pad if static and all(int(n) >= 0 for n in ends) and max(_extents(window)[:-1], default=1) > 1 else None
+
+
+def _copied(partition: Partition, window: Node, pad: Node, most: int) -> bool:
+    """Whether a pad is a copy of its operand.
 
     Args:
         most: bytes that a kernel reads and writes, where that decides what memory a model takes: any pad whose result
             is a share of it counts; else 0.
     """
-    padded = window.operands[0]
-    pad = partition.producers.get(padded)
-    if pad is None or pad.op != "pad" or pad in group.nodes or partition.alone(padded, window) is None:
-        return None
     copied = partition.views.written.get(pad) == (False,) and _slides(window)
-    large = most > 0 and padded.type.is_static and int(padded.type.bytes) >= LEAST_SHARE * most
-    if pad.attributes["mode"] != "constant" or not (copied or large):
-        return None
-    ends = [as_int(n) for end in ("before", "after") for n in pad.attributes[end]]
-    static = pad.operands[0].type.is_static and window.output.type.is_static and all(n.is_const for n in ends)
-    return pad if static and all(int(n) >= 0 for n in ends) and max(_extents(window)[:-1], default=1) > 1 else None
+    large = most > 0 and pad.output.type.is_static and int(pad.output.type.bytes) >= LEAST_SHARE * most
+    return copied or large
 
 
 def _extents(window: Node) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.ops import operator
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.layout import NEAR, Held, LayoutRewriting, Order, channels_first, inverse
 from sterna.passes.padded import mostly_padding
 from sterna.passes.rewriting import moves_nothing
@@ -30,17 +31,17 @@ PART = 0.7
 SHARE_OF_L2 = 0.5
 
 
-def planes(graph: Graph, target: Target) -> Graph:
+def planes(graph: Graph, target: Target, decide: Decide = by_rule) -> Graph:
     """The graph with convolutions on planes where that spares transposes that would cost more, and with no more of an
     image transposed than a convolution reads."""
-    rewriting = _Planes(graph, target)
+    rewriting = _Planes(graph, target, decide)
     return rewriting.run() if any(rewriting.fits(n) or rewriting.thins(n) for n in graph.nodes) else graph
 
 
 class _Planes(LayoutRewriting):
-    def __init__(self, graph: Graph, target: Target):
+    def __init__(self, graph: Graph, target: Target, decide: Decide):
         super().__init__(graph)
-        self.target = target
+        self.target, self.decide = target, decide
 
     def rule(self, node: Node) -> Callable[[Node], bool] | None:
         return self.conv if node.op == "conv" else super().rule(node)
@@ -133,7 +134,9 @@ class _Planes(LayoutRewriting):
             return False
         if not self.is_spread(node) and node.attributes["strides"][-1] > (NEAR if is_depthwise(node) else 1):
             return False
-        return self.lies_first(node) and self.wanted_first(node.output) and self.is_faster(node)
+        if not self.lies_first(node) or not self.wanted_first(node.output):
+            return False
+        return self.decide("planes", (node,), (True, False), self.is_faster(node))
 
     def lies_first(self, node: Node) -> bool:
         """Whether the image of a convolution was transposed for it, maybe padded; one of a single channel lies either

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sterna.ir.graph import Node, Value
 from sterna.ir.integer import as_int
+from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.schedule.strategies.separable import Sizes
@@ -22,16 +23,18 @@ _FLOAT = 4  # bytes
 _RANK = 4  # rows and columns of images, channels last
 
 
-def find_separable(partition: Partition, target: Target) -> tuple[tuple[Node, ...], ...]:
+def find_separable(
+    partition: Partition, target: Target, decide: Decide = by_rule
+) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     if not any(_depthwise(node) for node in partition.graph.nodes):
         return ()
-    return _Finder(partition, target).run()
+    return _Finder(partition, target, decide).run()
 
 
 class _Finder:
-    def __init__(self, partition: Partition, target: Target):
-        self.partition, self.target = partition, target
+    def __init__(self, partition: Partition, target: Target, decide: Decide):
+        self.partition, self.target, self.decide = partition, target, decide
 
     def run(self) -> tuple[tuple[Node, ...], ...]:
         # A product between two windows can go with either: it goes where more is gained.
@@ -39,9 +42,12 @@ class _Finder:
         found: list[tuple[Node, ...]] = []
         taken: set[Node] = set()
         for gain, nodes in ranked:
-            if gain > 0 and taken.isdisjoint(nodes):
-                taken.update(nodes)
-                found.append(self.partition.in_order(nodes))
+            if not taken.isdisjoint(nodes):
+                continue
+            chain = self.partition.in_order(nodes)
+            if self.decide("joined", chain, (True, False), gain > 0):
+                taken.update(chain)
+                found.append(chain)
         return tuple(found)
 
     def chains(self, last: Group) -> Iterator[tuple[float, tuple[Node, ...]]]:

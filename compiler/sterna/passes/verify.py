@@ -5,6 +5,7 @@ The graph is checked by `ir.verifier`, loop programs by `loops.finish`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,7 +37,8 @@ def verify_views(viewed: Viewed, stage: str) -> None:
 
 
 def verify_groups(grouped: Grouped, stage: str) -> None:
-    """Every node that needs a kernel is in one group, and every group stands after those that it reads from."""
+    """Every node that needs a kernel is in a group, in one alone if its value leaves that; every group stands after
+    those that it reads from."""
     problems = []
     for graph, groups in grouped.groups.items():
         problems += _wrong_groups(graph, groups, grouped)
@@ -46,8 +48,10 @@ def verify_groups(grouped: Grouped, stage: str) -> None:
 def _wrong_groups(graph: Graph, groups: Sequence[Group], grouped: Grouped) -> list[str]:
     place: dict[Node, int] = {}
     problems = []
+    several = {node for node, count in Counter(n for group in groups for n in group.nodes).items() if count > 1}
     for n, group in enumerate(groups):
-        problems += [f"{node.name} is in two kernels" for node in group.nodes if node in place]
+        stored = several & {node for node in group.nodes if not set(group.outputs).isdisjoint(node.outputs)}
+        problems += [f"{node.name} is in two kernels, and one stores it" for node in group.nodes if node in stored]
         place |= dict.fromkeys(group.nodes, n)
     for node in graph.nodes:
         empty = all(value.type.elements == 0 for value in node.outputs)
@@ -55,7 +59,8 @@ def _wrong_groups(graph: Graph, groups: Sequence[Group], grouped: Grouped) -> li
             problems.append(f"no kernel computes {node.name}")
     producers = graph.producers()
     for n, group in enumerate(groups):
-        late = [v for node in group.nodes for v in node.operands if (p := producers.get(v)) and place.get(p, -1) > n]
+        read = [v for node in group.nodes for v in node.operands if producers.get(v) not in group.nodes]
+        late = [v for v in read if (p := producers.get(v)) and (place.get(p, -1) > n or p in several)]
         problems += [f"{group.nodes[0].name} reads {value.name} before it is computed" for value in late]
     return problems
 

@@ -118,6 +118,8 @@ class Target:
             otherwise than for their extrema, or convert them, compute without vectors.
         loads_per_cycle: vectors or broadcast elements that are loaded in a cycle beside arithmetic;
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
+        splat_loads: whether a load repeats an element in all lanes of a vector; if not, a shuffle does, which takes as
+            long as a multiply-add.
         prefetches: whether weights that L2 does not keep are asked for before they are read.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
@@ -177,6 +179,7 @@ class Target:
     long_vectors: bool = True
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
+    splat_loads: bool = True
     prefetches: bool = False
     by_lane: bool = False
     unrolled_products: int = 96

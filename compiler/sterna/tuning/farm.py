@@ -128,10 +128,10 @@ class Farm:
     def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:
         return self._measured(task, choices, len(self._devices))
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
         files = [{each.name: each.read_bytes() for each in bundle.iterdir() if each.is_file()} for bundle in bundles]
         name = self._left()[0].name
-        words = (self._opener, self._id, name, self._seconds, files)
+        words = (self._opener, self._id, name, self._seconds, files, part)
         future = self._submit(resource(name), farm_worker.turned, *words)
         try:
             found: Sequence[Sequence[float]] | str | None

@@ -30,7 +30,7 @@ class Device(Protocol):
         """
         ...
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
         """As of `measure.Measurer`."""
         ...
 
@@ -71,12 +71,12 @@ def timed(opener: Opener, farm: str, name: str, seconds: float, kernel: str, rul
 
 
 def turned(
-    opener: Opener, farm: str, name: str, seconds: float, bundles: Sequence[Mapping[str, bytes]]
+    opener: Opener, farm: str, name: str, seconds: float, bundles: Sequence[Mapping[str, bytes]], part: bool
 ) -> Sequence[Sequence[float]] | str:
     """Bundles, each by its files, measured in turns."""
     with temporary_directory("whole") as folder:
         places = [write_files(dict(files), Path(folder) / str(n)).directory for n, files in enumerate(bundles)]
-        return _device(opener, farm, name, seconds).turns(places)
+        return _device(opener, farm, name, seconds).turns(places, part)
 
 
 def _device(opener: Opener, farm: str, name: str, seconds: float) -> Device:

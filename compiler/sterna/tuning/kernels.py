@@ -67,7 +67,7 @@ class Task:
 def tasks_of(graph: Graph, options: Options) -> tuple[list[Task], list[str]]:
     """The kernels of a model that strategies schedule, and the names of those that cannot be measured alone: their
     sizes are only known when the model runs."""
-    outline = walk(graph, context_of(replace(options, tuning=None)), "group-channels")
+    outline = walk(graph, context_of(options), "group-channels")
     assert isinstance(outline, Outline)
     halves = frozenset() if options.widened else halves_of(outline.graph)
     found: dict[str, Task] = {}

@@ -50,8 +50,13 @@ class Measurer(Protocol):
         """What each costs, in the order in which that is known. What is not taken of it need not be measured."""
         ...
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
-        """What a run of each of these bundles costs, measured in turns; or why that is not known."""
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
+        """What a run of each of these bundles costs, measured in turns; or why that is not known.
+
+        Args:
+            part: they are the same part of a model in different forms, which takes less time to measure than a model,
+                and what they call alike has to be equal.
+        """
         ...
 
     def __enter__(self) -> Measurer: ...
@@ -99,8 +104,9 @@ class Local:
         """What a kernel costs that was built elsewhere, by the rules and by a choice."""
         return self._tried(kernel, rules, built, built.choice)
 
-    def turns(self, bundles: Sequence[Path]) -> Sequence[Sequence[float]] | str:
-        found: Sequence[Sequence[float]] | str = self._ask(Turns(tuple(map(str, bundles))), TURNS_SECONDS)
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
+        asked, seconds = Turns(tuple(map(str, bundles)), part), self._seconds if part else TURNS_SECONDS
+        found: Sequence[Sequence[float]] | str = self._ask(asked, seconds)
         return found
 
     def _tried(self, kernel: str, first: Task | Built, what: Choice | Built, choice: Choice) -> Trial:

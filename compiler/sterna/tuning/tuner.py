@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sterna.choices import Choice, Trace
@@ -30,6 +31,7 @@ from sterna.tuning.cost_model import CostModel, is_installed
 from sterna.tuning.explorers import BLACK_BOXES, EXPLORERS, PLAIN, Explorer, Space
 from sterna.tuning.kernels import Task, tasks_of
 from sterna.tuning.measure import Local, Measurer
+from sterna.tuning.parts import Decided, Search, Tried
 from sterna.tuning.prior import Rows, prior_of
 from sterna.tuning.scoring import Scorer
 from sterna.tuning.whole import Whole, measured
@@ -41,6 +43,8 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
+#: Of all trials, how many may go to what is decided above kernels.
+SHARE_OF_PARTS = 0.25
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
 TURNS, WINS = 5, 0.99
 
@@ -89,6 +93,7 @@ class Report:
         unit: of costs; left: names of kernels of open sizes; trials: of this run; ended: "trials", "time", "still" or
             "interrupted"; whole: the model as `compile` now makes it, None where this run has confirmed nothing of it.
         algorithms: what is computed otherwise than the model says, and the error of that; None where all is exact.
+        parts: what was decided otherwise than the rules do above kernels, and won.
     """
 
     kernels: tuple[Progress, ...]
@@ -99,6 +104,7 @@ class Report:
     ended: str
     whole: Whole | None = None
     algorithms: Decision | None = None
+    parts: tuple[Tried, ...] = ()
 
     @property
     def before(self) -> float:
@@ -141,6 +147,7 @@ class Tuner:
         prior: Rows | None = None,
     ):
         self.whole: Whole | None = None
+        self.parts: tuple[Tried, ...] = ()
         self.algorithms: Decision | None = None
         self._graph, self._feeds, self._asked = graph, feeds, replace(options, math=0.0)
         self._take(options)
@@ -164,6 +171,7 @@ class Tuner:
             try:
                 if self.options.math:
                     self._decide()
+                self._decide_parts(trials, seconds)
                 ended = self.search(trials, seconds)
             except KeyboardInterrupt:
                 ended = "interrupted"
@@ -176,8 +184,9 @@ class Tuner:
                 ended = "interrupted"
         passed = time.monotonic() - self.started
         return Report(
-            tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole, self.algorithms
-        )
+            tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole, self.algorithms,
+            self.parts,
+        )  # fmt: skip
 
     def _take(self, options: Options) -> None:
         """The kernels of the model by these options."""
@@ -190,6 +199,59 @@ class Tuner:
         if found.ways:
             self.algorithms = found
             self._take(found.options)
+
+    def _decide_parts(self, trials: int, seconds: float) -> None:
+        """What becomes a kernel, and how tensors lie, where that is faster otherwise than by the rules; the whole model
+        has to be, too."""
+        most = self.trials + int(SHARE_OF_PARTS * trials)
+        left = partial(self._parts_left, most, seconds)
+        found = Search(self._graph, self.options, self._measurer, left, self._known_part, self._keep_part).run()
+        if not found:
+            return
+        tuned = replace(self.options, tuning=Decided({part: tried.choice for part, tried in found.items()}))
+        self.whole = measured(self._graph, replace(self.options, tuning=None), tuned, self._measurer)
+        if self.whole is None or self.whole.why or self.whole.is_slower:
+            return
+        self.parts = tuple(found.values())
+        for each in self.parts:
+            self.records.confirm(
+                Confirmed(
+                    each.part, self.target, self.options.target.name, self._measurer.devices[0], each.choice, "[]",
+                    min(each.before), min(each.after), self.unit, machine(), time.time(),
+                )
+            )  # fmt: skip
+        self._take(tuned)
+
+    def _parts_left(self, most: int, seconds: float) -> int:
+        return 0 if self._late(seconds) else max(0, most - self.trials)
+
+    def _known_part(self, part: str, choice: Choice) -> float | None:
+        """What a choice for a part was measured to take, as a share of what it took by the rule."""
+        own = [
+            record
+            for device in self._measurer.devices
+            for record in self.records.trials(part, self.target, device, self.toolchain)
+        ]
+        rule = next((record.cost for record in own if record.explorer == "rules"), None)
+        found = next((record for record in own if choice_text(record.choice) == choice_text(choice)), None)
+        return None if rule is None or found is None else found.cost / rule
+
+    def _keep_part(self, tried: Tried) -> None:
+        """Writes what was measured of a part: by the rule, and otherwise."""
+        self.trials += 1
+        self.current = tried.name
+        for choice, samples, error, explorer in (
+            (tried.rule, tried.before, "", "rules"), (tried.choice, tried.after, tried.error, "parts"),
+        ):  # fmt: skip
+            if samples or error:
+                self.records.add(
+                    Record(
+                        tried.part, tried.name, self.target, self.options.target.name, self.toolchain,
+                        self._measurer.devices[0], self.unit, choice, "[]", samples, error, (), explorer, machine(),
+                        time.time(),
+                    )
+                )  # fmt: skip
+        self._watch(self)
 
     def _known_cost(self, task: Task) -> float:
         self.current = task.name
@@ -331,7 +393,7 @@ class Tuner:
         """Measures the whole model, as it says and by the rules, and as tuned; where it is no faster, what this run has
         confirmed is dropped."""
         won = [each for each in self.kernels if each.confirmed]
-        if not won and self.algorithms is None:
+        if not won and self.algorithms is None and not self.parts:
             return
         tuning, rules = Best(self.records.confirmed(self.target)), replace(self._asked, tuning=None)
         tuned = replace(self.options, tuning=tuning)
@@ -341,11 +403,13 @@ class Tuner:
         if not self.whole.is_slower:
             self._remember()
             return
-        self.algorithms = None
+        dropped, self.algorithms, self.parts = [*(p.part for p in self.parts)], None, ()
         for each in won:
             each.confirmed = False
+            dropped.append(each.task.kernel)
+        for name in dropped:
             for device in self._measurer.devices:
-                self.records.forget(each.task.kernel, self.target, device)
+                self.records.forget(name, self.target, device)
 
     def _remember(self) -> None:
         """Writes what was decided about algorithms, for `compile` to take within the same bound."""

@@ -38,8 +38,8 @@ LEAST_SECONDS, LONG_SECONDS = 0.004, 0.002
 SAMPLES = 3
 #: What takes so many times as long as the fastest choice so far has one sample: more would not bring it back.
 BEHIND = 1.5
-#: Of whole models: how often it is their turn, and about how long that is.
-TURNS, TURN_SECONDS = 5, 0.3
+#: Of whole models: how often it is their turn, and about how long that is; of parts of models.
+TURNS, TURN_SECONDS, PART_SECONDS = 5, 0.3, 0.03
 #: The connection to a device is lost.
 _LOST = "E0805"
 #: Of results, relative to the largest, between a choice and what the rules say.
@@ -102,9 +102,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Turns:
-    """Bundles of whole models to measure in turns."""
+    """Bundles of whole models to measure in turns, or of a `part` of one in several forms."""
 
     bundles: tuple[str, ...]
+    part: bool = False
 
 
 @dataclass
@@ -207,24 +208,49 @@ def _try(state: _State, built: Built) -> Trial:
         shutil.rmtree(state.folder / str(state.number), ignore_errors=True)
 
 
-def _turns(bundles: Sequence[str], on: str) -> list[list[float]] | str:
+def _turns(bundles: Sequence[str], on: str, part: bool = False) -> list[list[float]] | str:
     """The costs of a run of each; or why they cannot be had. One is loaded at a time, as whoever deploys it does."""
     costs: list[list[float]] = [[] for _ in bundles]
+    alike = Alike()
     try:
         for _ in range(1 if counts(on) else TURNS):
             for found, place in zip(costs, bundles, strict=True):
                 with load(place) as bundle:
-                    bundle.run(random_inputs(bundle.inputs, 7))
-                    found.extend(_counts(bundle) if counts(on) else (_sum_of_nodes(bundle),))
+                    feed = random_inputs(bundle.inputs, 7)
+                    results = bundle.run(feed)
+                    if part and (why := alike.compared(feed, results)):
+                        return why
+                    seconds = PART_SECONDS if part else TURN_SECONDS
+                    found.extend(_counts(bundle) if counts(on) else (_sum_of_nodes(bundle, seconds),))
     except SternaError as problem:
         return str(problem).split("\n", 1)[0]
     return costs if all(costs) else "the device counts no instructions of it"
 
 
-def _sum_of_nodes(bundle: Bundle) -> float:
+class Alike:
+    """Whether parts of models in different forms compute the same: what the first one made of inputs is kept."""
+
+    def __init__(self) -> None:
+        self._inputs: Mapping[str, Array] = {}
+        self._results: dict[str, Array] = {}
+
+    def compared(self, inputs: Mapping[str, Array], results: Mapping[str, Array]) -> str:
+        """What is wrong with results, "" if nothing is. Only tensors of the same name and shape are compared, and only
+        where all inputs are: other forms may have them in another order."""
+        if not self._results:
+            self._inputs, self._results = dict(inputs), {name: array.copy() for name, array in results.items()}
+        shapes = ({name: array.shape for name, array in each.items()} for each in (self._inputs, inputs))
+        if len({*map(str, shapes)}) > 1:
+            return ""
+        both = [name for name in results if name in self._results and results[name].shape == self._results[name].shape]
+        wrong = [c for c in (compare(n, results[n], self._results[n]) for n in both) if not _right(c)]
+        return f"wrong: {wrong[0].error:.1e} off" if wrong else ""
+
+
+def _sum_of_nodes(bundle: Bundle, seconds: float) -> float:
     """Seconds of a run: of each node the fastest of many, which others on the machine rarely disturb."""
     once = sum(node.fastest for node in bundle.profile(1)) * 1e-9
-    repeat = max(3, min(200, int(TURN_SECONDS / max(once, 1e-8))))
+    repeat = max(3, min(200, int(seconds / max(once, 1e-8))))
     return sum(node.fastest for node in bundle.profile(repeat)) * 1e-9
 
 
@@ -330,7 +356,7 @@ def main() -> None:
             while True:
                 asked = receive(requests)
                 if isinstance(asked, Turns):
-                    send(answers, _turns(asked.bundles, on))
+                    send(answers, _turns(asked.bundles, on, asked.part))
                     continue
                 kernel, first, what = asked.kernel, asked.first, asked.what
                 if isinstance(first, Task):

@@ -176,6 +176,7 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         intrinsic.lanes,
         most,
         given=given,
+        splat_loads=target.splat_loads,
     )
 
 

@@ -70,6 +70,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         lanes,
         largest_tile(contraction, context, lanes, cycles),
         by_lane=by_lane(contraction, context),
+        splat_loads=context.target.splat_loads,
     )
     high = size(contraction.rows[-1].extent) if contraction.rows else 1
     across, registers = -(-size(contraction.columns.extent) // lanes), context.target.registers(found.total.dtype)

@@ -130,6 +130,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
             size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.registers(stage.dtype),
             context.target.rate, context.target.loads_per_cycle, -(-vectors // panels),
             lanes if any(_by_lane(t, context) for t in products) else 0,
+            context.target.splat_loads,
         )  # fmt: skip
         if not products:
             mr, nv = 1, min(-(-vectors // panels), 4)
@@ -226,12 +227,14 @@ def _by_lane(t: Tensor, context: Context) -> bool:
 
 
 def _tile(
-    rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int, by_lane: int = 0
+    rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int, by_lane: int = 0,
+    splat_loads: bool = True,
 ) -> tuple[int, int]:
     """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate.
 
     Args:
-        by_lane: elements of the left operand that a load brings, 0 where it is repeated in all lanes.
+        by_lane: elements of the left operand that a load brings, 0 where it is repeated in all lanes; splat_loads:
+            whether a load repeats it.
     """
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most) + 1):
@@ -248,6 +251,8 @@ def _tile(
                         busy = max(m * n * gates / rate, (m + n * gates) / loads)
                         if by_lane:
                             busy = (m * n * gates + m / by_lane + n * gates / 2) / rate
+                        elif not splat_loads:
+                            busy = (m * n * gates + m + n * gates / 2) / rate
                         cost += many_m * many_n * max(busy, 4.0)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)

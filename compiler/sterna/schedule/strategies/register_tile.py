@@ -67,6 +67,7 @@ def register_tile(
         by_lane(contraction, context),
         panel // lanes,
         context.target.written(contraction.stage.dtype),
+        context.target.splat_loads,
     )
     if not panel:
         high = max(lengths) if lengths else size(contraction.rows[-1].extent) if contraction.rows else 1
@@ -132,6 +133,7 @@ def tile_shape(
     by_lane: bool = False,
     given: int = 0,
     written: int = 0,
+    splat_loads: bool = True,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -146,6 +148,7 @@ def tile_shape(
             register for so many steps; vectors of the right operand are loaded two at a time.
         given: NV, where panels of the right operand have that many already; 0 where it is to be found.
         written: multiply-adds of all instances together, each of which is code of its own; 0 for any number.
+        splat_loads: whether loads repeat elements of the left operand in all lanes.
     """
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
@@ -168,9 +171,11 @@ def tile_shape(
                         far = l2_bytes and depth * nv * vector > l2_bytes
                         # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
                         busy = max(m * n / rate, (m + n) / loads)
+                        # Narrow machines do as many instructions in a cycle as multiply-adds, whatever they do.
                         if by_lane:
-                            # Narrow machines do as many instructions in a cycle as multiply-adds, whatever they do.
                             busy = (m * n + m / lanes + n / 2) / rate
+                        elif not splat_loads and lanes > 1:
+                            busy = (m * n + m + n / 2) / rate
                         step = max(busy, 4.0 if lanes > 1 else 1.0)
                         step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
