@@ -1,4 +1,4 @@
-"""Decisions above kernels: what may be decided, that results are the same whatever is, and what a search makes of it."""
+"""Decisions above kernels: what may be decided, that results are the same whatever is, and what is measured."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def _readers(partition: Partition, group: Group, groups: Sequence[Group]) -> tup
     if not 2 <= len(readers) <= MOST_READERS:
         return ()
     inside = {node for each in readers for node in each.nodes}
-    return readers if inside.issuperset(users) and all(_takes(each, value, len(group.nodes)) for each in readers) else ()
+    together = inside.issuperset(users) and all(_takes(each, value, len(group.nodes)) for each in readers)
+    return readers if together else ()
 
 
 def _takes(reader: Group, value: Value, nodes: int) -> bool:

@@ -12,7 +12,7 @@ Calls that occur several times are measured once. What is faster stays, and what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class _Asked:
     def __init__(self, decided: Decided, part: str):
         self._decided, self._part = decided, part
 
-    def choose(self, name: str, candidates: Callable[[], Iterator[V] | Sequence[V]], default: V) -> V:
+    def choose(self, name: str, candidates: Callable[[], Iterable[V]], default: V) -> V:
         knob = Knob(name, tuple(dict.fromkeys((default, *candidates()))))
         if len(knob.values) > 1:
             self._decided.asked[self._part] = knob
@@ -213,7 +213,9 @@ class Search:
     ) -> Iterator[tuple[Tried, Form]]:
         if form is None or not self._left() or not any(differing(base.calls, form.calls)):
             return
-        choice = {name if of == part else f"{name} {of}": value for of, own in more.items() for name, value in own.items()}
+        choice = {
+            name if of == part else f"{name} {of}": value for of, own in more.items() for name, value in own.items()
+        }
         if (known := self._known(part, choice)) is not None and known >= 1:
             return  # What has lost is not measured again.
         tried = self._measured(base, form, Tried(part, "", knob, choice))
@@ -247,11 +249,11 @@ class Search:
 def differing(before: Sequence[Call], after: Sequence[Call]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers of the calls in which two forms of a model differ; a place that looks like one before it is left
     out, on both sides."""
-    keys = [[f"{call.name}\0{call.key}" for call in calls] for calls in (before, after)]
+    old, new = ([f"{call.name}\0{call.key}" for call in calls] for calls in (before, after))
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     own: list[int] = []
     other: list[int] = []
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         looks = (tuple(call.key for call in before[a:b]), tuple(call.key for call in after[c:d]))
         if kind != "equal" and looks not in seen:
             seen.add(looks)
