@@ -26,7 +26,6 @@ from sterna_runtime.checks import compare
 from sterna_runtime.inputs import TensorSpec, dtype_from_name
 from sterna_runtime.random_inputs import random_inputs
 
-
 #: Kernels after which what builds them is started again: each run of LLVM's passes keeps 0.3 to 0.5 MB of its process.
 BUILDS = 200
 
