@@ -1,0 +1,42 @@
+"""A short run of the fuzzer that reads: damaged models are models or refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "fuzz"))
+
+from changes import Stock, changed_value, damaged
+from format_seeds import SEEDS
+from model_mutations import mutated
+from read_fuzzer import _Read
+
+FORMS = ("darknet", "caffe", "mxnet", "tensorflow", "tensorflow_js", "saved_model", "coreml")
+COUNT = 25
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_models(form: str, tmp_path: Path) -> None:
+    models = SEEDS[form]()
+    if not models:
+        pytest.skip("what its models are made with is not installed")
+    read = _Read()
+    for number in range(COUNT):
+        content = mutated(form, models, Random(f"test:{form}:{number}"))
+        bad = read(content, tmp_path)
+        assert bad is None or bad.kind == "warning", (number, bad)  # versions of libraries differ in what they warn of
+    assert 0 < read.accepted < COUNT
+
+
+def test_damage_names_operators() -> None:
+    """A text of a JSON value becomes an operator that there is."""
+    drawn = [changed_value({"op": "Relu"}, Random(n), ["Tanh"]) for n in range(40)]
+    assert {"op": "Tanh"} in drawn
+
+
+def test_bytes_are_damaged() -> None:
+    assert {damaged(b"abcdefgh", Random(n), Stock()) for n in range(40)} != {b"abcdefgh"}
