@@ -91,6 +91,16 @@ def test_an_infinite_value_of_the_last_key(last: float, device: opencl_host.Devi
     compare(s, device, tmp_path, orders=2, feeds=feeds)
 
 
+@pytest.mark.family("opencl")
+def test_queries_that_are_the_values_too(device: opencl_host.Device) -> None:
+    """One tensor is read by both products, each of which has a copy of its own in shared memory."""
+    kernel = attention(1, 40, 40, 16, 16)
+    (q, _, v), (out,) = kernel.inputs, kernel.outputs
+    assert out.body is not None
+    body = E.rewrite(out.body, lambda e: e.changed(tensor=q) if isinstance(e, E.Load) and e.tensor is v else None)
+    compare(scheduled(replace(kernel, inputs=kernel.inputs[:2], outputs=(replace(out, body=body),))), device, orders=1)
+
+
 def test_what_is_no_attention_is_declined() -> None:
     target = opencl_host.opencl_target(groups=True)
     assert group_attention.propose(matmul(32, 32, 32), Context(target), SHARED) is None

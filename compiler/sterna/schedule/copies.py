@@ -39,7 +39,9 @@ class CopySteps(AxisSteps):
             if len(multiplied) != 1 or not contains(dtype, source.dtype):
                 self._illegal(f"{tensor} is not one factor of {consumer}, narrower than {dtype}", "copy it as it is")
             element = E.cast(element, dtype)
-        copy = Tensor(f"{tensor}_local", source.shape, element.dtype, axes, element)
+        numbered = (f"{tensor}_local{n if n > 1 else ''}" for n in count(1))
+        name = next(candidate for candidate in numbered if candidate not in self.stages)
+        copy = Tensor(name, source.shape, element.dtype, axes, element)
         self._add_stage(copy)
         reader.body = read_from(reader.body, tensor, copy)
         return copy.name
