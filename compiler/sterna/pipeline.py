@@ -65,6 +65,7 @@ from sterna.passes.stream_weights import stream_weights
 from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
 from sterna.passes.widen_halves import widen_halves
+from sterna.passes.write_out import write_out
 from sterna.targets.description import load_target
 from sterna.timing import timed
 
@@ -285,6 +286,7 @@ PIPELINE: tuple[Pass, ...] = (
          streams_weights),
     Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
     Pass("shrink-kernels", shrink_kernels, (("shrink-kernels", dumps.shared_text),), checks.verify_finished, shrinks),
+    Pass("write-out", write_out, (("write-out", dumps.shared_text),), checks.verify_finished, shrinks),
     Pass("scratch", _scratch, (("scratch", dumps.memory_text),), checks.verify_memory, _scratch_is_planned),
     Pass(
         "pack", pack, (("pack", dumps.params_text),), checks.verify_packed,

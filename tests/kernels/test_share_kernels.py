@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from sterna.codegen import c, llvm
 from sterna.codegen.render import render_template
 from sterna.driver import Options, compile_graph
 from sterna.ir import dtypes
-from sterna.ir.graph import Graph
 from sterna.ir.integer import symbol
 from sterna.loops import program as P
 from sterna.loops.arguments import choose_arguments
@@ -32,7 +30,6 @@ from sterna.loops.generalize import General, are_alike, generalize
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.together import DiffersError
-from sterna.ops import Builder
 from sterna.passes.stages import owners
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host, load_target
@@ -40,8 +37,7 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder
 from sterna_runtime.abi.records import CALL
-from support.compiling import input_value
-from support.small_kernels import matmul, row_sums, window
+from support.general_kernels import dense_layers, expected, given_memory, product, sums, windows
 from support.tools import need, run
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
@@ -51,32 +47,6 @@ fixed = settings(
 )  # fmt: skip
 few = settings(fixed, max_examples=6 * MORE)
 Array = np.ndarray[Any, Any]
-
-
-def product(rows: int, columns: int, depth: int) -> P.Function:
-    """A matrix product in tiles of 2 by 4, its operands and epilogue among them."""
-    s = Schedule(matmul(2 * rows, 4 * columns, depth, constant=True))
-    i, row = s.split("out", "i", 2)
-    j, column = s.split("out", "j", 4)
-    s.reorder("out", i, j, row, column)
-    s.unroll("out", row)
-    s.unroll("out", column)
-    s.compute_at("acc", "out", j, "register")
-    for axis in ("i", "j"):
-        s.unroll("acc", axis)
-    s.reorder("acc", "k", "i", "j")
-    return finish(lower(s))
-
-
-def windows(size: int, channels: int, taps: int) -> P.Function:
-    """Sums over a window, of rows that are computed into scratch first."""
-    s = Schedule(window(size, taps, channels))
-    s.compute_at("scaled", "out", "p", "scratch")
-    return finish(lower(s))
-
-
-def sums(rows: int, depth: int) -> P.Function:
-    return finish(lower(Schedule(row_sums(rows, depth))))
 
 
 def numbered(functions: Sequence[P.Function]) -> list[P.Function]:
@@ -95,30 +65,6 @@ def families(draw: Any) -> list[P.Function]:
     else:
         functions = [sums(draw(some), draw(some)) for _ in range(many)]
     return numbered(functions)
-
-
-def buffers(function: P.Function) -> tuple[P.Buffer, ...]:
-    return (*function.inputs, *function.params, *function.outputs)
-
-
-def given_memory(function: P.Function, general: P.Function) -> dict[str, Array]:
-    """What a kernel is given, by the names of the general one, with room for the largest of all: small integers, of
-    which sums are exact in any order."""
-    random, memory = np.random.default_rng(3), dict[str, Array]()
-    for own, buffer in zip(buffers(function), buffers(general), strict=True):
-        data = np.full(buffer.elements, 77.0, np.float32)
-        if own not in function.outputs:
-            data[: own.elements] = random.integers(-8, 8, own.elements)
-        memory[buffer.name] = data
-    return memory
-
-
-def expected(function: P.Function, general: P.Function) -> list[Array]:
-    """What the kernel itself leaves in its outputs, and what follows them."""
-    memory = given_memory(function, general)
-    own = dict(zip([b.name for b in buffers(function)], [memory[b.name] for b in buffers(general)], strict=True))
-    run_function(function, own)
-    return [own[b.name] for b in function.outputs]
 
 
 @given(families())
@@ -251,18 +197,6 @@ def test_constants_of_values_are_arguments() -> None:
         run_function(general.function, memory, {s: arguments[n] for s, n in general.function.dims})
         (output,) = general.function.outputs
         np.testing.assert_array_equal(memory[output.name], expected(function, general.function)[0])
-
-
-def dense_layers(*sizes: int) -> Graph:
-    """Layers of float32 of these widths, one after the other."""
-    random = np.random.default_rng(1)
-    b = Builder("dense")
-    x = input_value(b, np.zeros((1, sizes[0]), np.float32))
-    y = x
-    for n, m in pairwise(sizes):
-        weights = b.constant(random.standard_normal((n, m)).astype(np.float32))
-        y = b.add("relu", b.add("matmul", y, weights))
-    return Graph("dense", (x,), (y,), tuple(b.nodes))
 
 
 def test_firmware_names_one_owner(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ class Dialect(ABC):
     fragments: bool = False
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
+    #: What stands before a loop that stays rolled.
+    rolled: str = ""
     #: By which intrinsics name their lowerings in the language; empty: they have none.
     lowerings: str = ""
 

@@ -22,6 +22,9 @@ from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
+#: What LLVM is told of a loop that it shall not write out.
+_STAYS_ROLLED = '!{!"llvm.loop.unroll.disable"}'
+
 
 class FunctionWriter(Accesses):
     """Writes the text of one function."""
@@ -177,7 +180,8 @@ class FunctionWriter(Accesses):
         self._begin(f"{body}.latch")
         self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, {step}")
         again = self.op(f"icmp {relation} {k} %{body}.next, {extent}")
-        self.do(f"br i1 {again}, label %{body}, label %{done}")
+        kept = f", !llvm.loop {self.metadata(f'distinct !{{{self.metadata(_STAYS_ROLLED)}}}')}" if s.rolled else ""
+        self.do(f"br i1 {again}, label %{body}, label %{done}{kept}")
         self._begin(done)
         self.known = known
 

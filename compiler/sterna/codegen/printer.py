@@ -92,7 +92,7 @@ class Printer:
                 self.line(depth, d.tasks(self.name(s.symbol.name), bool(self.threads)))
             else:
                 start, stop = self.position(s.start), self.position(s.extent)
-                self.line(depth, d.loop(self.name(s.symbol.name), start, stop))
+                self.line(depth, (d.rolled if s.rolled else "") + d.loop(self.name(s.symbol.name), start, stop))
             self.stmt(s.body, depth + 1)
             self.line(depth, "}")
         elif isinstance(s, P.If):

@@ -13,7 +13,7 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr
 
 #: Of a loop, each time around: counting, comparing, branching.
-_LOOP = 3
+LOOP = 3
 #: Elements that are filled at once where it is known how many there are: those of a word, for bytes.
 _FILLED = 4
 #: Bytes of code for each instruction that is counted; those that compilers add among them. Measured on the kernels of
@@ -53,9 +53,28 @@ def effort(function: P.Function, vector_bits: int = 0, sizes: Mapping[Symbol, in
     return Effort(count.instructions, count.written, count.addresses, count.written_addresses)
 
 
+@dataclass(frozen=True)
+class Innermost:
+    """A loop without others in it; how often a run comes around it, and instructions of its body."""
+
+    loop: P.For
+    iterations: float
+    written: int
+
+
+def innermost(
+    function: P.Function, vector_bits: int = 0, sizes: Mapping[Symbol, int] | None = None
+) -> tuple[Innermost, ...]:
+    """The innermost loops of a program, in its order; arguments as of `effort`."""
+    count = _Count(vector_bits, {symbol: float(n) for symbol, n in (sizes or {}).items()})
+    count.visit(function.body, 1.0)
+    return tuple(count.innermost)
+
+
 class _Count:
     def __init__(self, vector_bits: int, symbols: dict[Symbol, float]):
         self.vector_bits = vector_bits
+        self.innermost: list[Innermost] = []
         #: What symbols are: those of loops half way through.
         self.symbols = symbols
         self.instructions = self.addresses = 0.0
@@ -76,8 +95,11 @@ class _Count:
             self.symbols[s.symbol] = first + max(0.0, trips - 1) / 2
             if _fills(s):
                 trips /= _FILLED
-            self.add(_LOOP, times * trips)
+            self.add(LOOP, times * trips)
+            written, inside = self.written, len(self.innermost)
             self.visit(s.body, times * trips)
+            if len(self.innermost) == inside:
+                self.innermost.append(Innermost(s, times * trips, self.written - written))
             return
         if isinstance(s, P.LetIndex):
             self.symbols[s.symbol] = self.at(s.value)

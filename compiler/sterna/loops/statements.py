@@ -58,6 +58,8 @@ class For(Stmt):
     A loop of kind "lanes" is an unrolled one whose iterations repeat numbers in all lanes that lie side by side in
     memory: these are loaded as vectors of `width` elements and used lane by lane.
 
+    One that stays `rolled` is as it should be for code in flash: compilers are asked not to write it out.
+
     A loop over threads gives each iteration to a thread of the task. A task has as many threads along an axis as the
     widest loop over it, and all of them run what stands outside of such loops; those beyond a loop's extent skip it."""
 
@@ -67,6 +69,7 @@ class For(Stmt):
     body: Stmt
     width: int | None = None
     start: Int = ZERO
+    rolled: bool = False
 
     def inside(self) -> tuple[Stmt, ...]:
         return (self.body,)

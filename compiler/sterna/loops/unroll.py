@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sterna.errors import internal_error
-from sterna.ir.integer import Atom, Int, Symbol, as_int, of
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.by_lane import from_lanes
 from sterna.te import expr as E
@@ -20,6 +20,20 @@ from sterna.te.position import rewrite_all, rewrite_index
 def unroll(stmt: P.Stmt) -> P.Stmt:
     """Replaces every loop of kind "unrolled" or "lanes" (its extent is constant) by copies of its body."""
     return Copies({}, {}, {}, {}, {}).stmt(stmt)
+
+
+def by_several(loop: P.For, count: int) -> P.Stmt:
+    """The loop with `count` iterations in one, which divides how many it has; its body has no loop to leave."""
+    trips = loop.extent - loop.start
+    if trips % count != 0:
+        raise internal_error(f"{trips} iterations of the loop over {loop.symbol.name} do not come by {count}")
+    rest = trips // count
+    most = rest.bounds()[1]
+    outer = Symbol(loop.symbol.name, 0, None if most is None else max(0, most - 1))
+    names: dict[str, int] = {}
+    first = ZERO if rest == 1 else of(outer) * count
+    copies = [_Copy({loop.symbol: loop.start + first + n}, {}, {}, names, {}).stmt(loop.body) for n in range(count)]
+    return P.seq(*copies) if rest == 1 else loop.changed(symbol=outer, extent=rest, start=ZERO, body=P.seq(*copies))
 
 
 def written_out(stmt: P.Stmt, values: dict[Atom, Int]) -> P.Stmt:
@@ -128,7 +142,11 @@ class Copies:
     def _fresh(self, name: str) -> str:
         """The name, or for a further copy one that no other stage of lowering makes."""
         n = self.names.get(name, 0)
+        while n and f"{name}_u{n}" in self.names:
+            n += 1
         self.names[name] = n + 1
+        if n:
+            self.names[f"{name}_u{n}"] = 1
         return f"{name}_u{n}" if n else name
 
     def _define(self, symbol: Symbol, value: Int) -> None:

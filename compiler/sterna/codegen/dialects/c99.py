@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sterna.codegen.dialects.c_family import CFamily
+from sterna.codegen.dialects.c_family import ROLLED, CFamily
 
 
 class C99(CFamily):
@@ -11,3 +11,4 @@ class C99(CFamily):
     name = "plain"
     vectors = False
     lowerings = "c"
+    rolled = ROLLED

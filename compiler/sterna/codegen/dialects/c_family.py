@@ -28,6 +28,9 @@ C_TYPE = {
     **{d: f"{d}_t" for d in (*dtypes.SIGNED, *dtypes.UNSIGNED)},
 }  # fmt: skip
 
+#: A macro of `templates/c/prelude.h.j2`, for dialects of files that have it.
+ROLLED = "STERNA_ROLLED "
+
 
 def short(dtype: str) -> str:
     """f32, i8, u16 ...: the stem of helper and type names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sterna.codegen.dialects.c_family import C_TYPE, CFamily
+from sterna.codegen.dialects.c_family import C_TYPE, ROLLED, CFamily
 from sterna.errors import internal_error
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
@@ -25,6 +25,7 @@ class Packed(CFamily):
     name = "packed"
     vectors = True
     lowerings = "c"
+    rolled = ROLLED
 
     def type(self, dtype: str, lanes: int = 1) -> str:
         if lanes == 1:

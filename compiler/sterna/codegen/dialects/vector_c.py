@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sterna.codegen.dialects.c_family import C_TYPE, CFamily, short
+from sterna.codegen.dialects.c_family import C_TYPE, ROLLED, CFamily, short
 from sterna.codegen.instructions import InstructionOperand, instruction_text, lowering
 from sterna.codegen.machine import find_idioms
 from sterna.intrinsics import Intrinsic
@@ -19,6 +19,7 @@ class VectorC(CFamily):
     name = "vector"
     vectors = True
     lowerings = "c"
+    rolled = ROLLED
 
     def type(self, dtype: str, lanes: int = 1) -> str:
         if lanes == 1:
