@@ -28,7 +28,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
             _stmt(inner, depth, lines)
     elif isinstance(s, P.For):
         start = "" if s.start == 0 else f"{s.start} <= "
-        facts = [] if s.kind == "serial" else [s.kind]
+        facts: list[str] = [] if s.kind == "serial" else [s.kind]
         facts += ["stays rolled"] if s.rolled else []
         told = f"  ({', '.join(facts)})" if facts else ""
         lines.append(f"{pad}for {start}{s.symbol.name} < {s.extent}{told}")

@@ -68,7 +68,7 @@ def _multiplies(node: Node, target: Target) -> bool:
         return True
     groups = {target.known_intrinsics[name].group for name in target.int_dot}
     channels = node.operands[0].shape[-1]
-    return node.attributes["groups"] == 1 and bool(groups) and all(channels % n == 0 for n in groups)
+    return node.attributes["groups"] == 1 and all(channels % n == 0 for n in groups)
 
 
 def _is_dense(node: Node) -> bool:
