@@ -26,7 +26,7 @@ from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
 
 #: How much of a model's instructions may be added, by what code is to be.
-MOST_ADDED = {"fast": 0.045, "small": 0.1, "smallest": 1.0}
+MOST_ADDED = {"fast": 0.055, "small": 0.1, "smallest": 1.0}
 #: Of a model's instructions, how much a kernel takes at most that is looked at in other forms, and how many bytes of
 #: code it takes at least.
 _SMALL_SHARE, _LEAST_CODE = 0.05, 250
