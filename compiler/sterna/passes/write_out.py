@@ -17,11 +17,14 @@ from sterna.loops.effort import BYTES, LOOP, Innermost, effort, innermost
 from sterna.loops.unroll import by_several
 from sterna.passes.context import PassContext
 from sterna.passes.stages import Finished, Planned, owners
+from sterna.targets.target import Target
 
 #: Of a model's instructions, what a byte of code has to save, by what code is to be.
 _LEAST_SAVED = {"fast": 0.04 / 1024, "small": 0.1 / 1024, "smallest": math.inf}
 #: How many instructions it has to save in any case: a model that takes a thousand is best kept small.
 _LEAST_INSTRUCTIONS = 2.0
+#: Instructions before a loop whose iterations the processor counts.
+_COUNTER = 3 * LOOP
 #: Iterations that may become one.
 _COUNTS = range(2, 17)
 
@@ -35,7 +38,7 @@ def write_out(finished: Finished, context: PassContext) -> Finished:
     done: dict[int, P.Function] = {}
     for owner in owners(kernels):
         users = [(kernel, times) for kernel, times in zip(kernels, runs, strict=True) if kernel.code is owner.code]
-        counts = {id(each.loop): _count(each, least) for each in _innermost(users, bits)}
+        counts = {id(each.loop): _count(each, least, context.target) for each in _innermost(users, bits)}
         done[id(owner.code)] = replace(owner.code, body=_rolled(owner.code.body, counts))
     return replace(finished, kernels=tuple(_with_code(kernel, done[id(kernel.code)]) for kernel in kernels))
 
@@ -51,7 +54,7 @@ def _innermost(users: Sequence[tuple[Planned, int]], vector_bits: int) -> Iterat
         yield replace(same[0], iterations=sum(iterations))
 
 
-def _count(each: Innermost, least: float) -> int:
+def _count(each: Innermost, least: float, target: Target) -> int:
     """How many iterations of a loop become one: the most of which the last are still worth their bytes."""
     trips, count = each.loop.extent - each.loop.start, 1
     if each.loop.kind != "serial" or trips.bounds()[0] == 0 or any(not _may_repeat(s) for s in P.walk(each.loop.body)):
@@ -59,7 +62,9 @@ def _count(each: Innermost, least: float) -> int:
     entries = each.iterations / int(trips) if trips.is_const else 0.0
 
     def overhead(count: int) -> float:
-        return 0.0 if trips == count else LOOP * (each.iterations / count + entries)
+        if trips == count:
+            return 0.0
+        return entries * _COUNTER if target.counted_loops else LOOP * (each.iterations / count + entries)
 
     for more in _COUNTS:
         if trips % more == 0 and overhead(count) - overhead(more) >= least * (more - count) * each.written * BYTES:

@@ -112,6 +112,8 @@ class Target:
             gives what the model says in float64 or by several roundings.
         high_products: whether vectors of integers have products of which the upper word is kept, rounded or not, so
             that only what models say in float64 is scaled otherwise.
+        counted_loops: whether the processor counts the iterations of a loop by itself, so that none takes an
+            instruction for that.
         long_vectors: whether there are vectors of integers of 64 bits; if not, kernels that add up products and compute
             with those have no vectors.
         compares_floats: whether vectors of floats are compared in every way; if not, kernels that compare floats
@@ -176,6 +178,7 @@ class Target:
     wide_products: bool = False
     high_products: bool = False
     compares_floats: bool = True
+    counted_loops: bool = False
     long_vectors: bool = True
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
