@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ import sterna
 from sterna import report
 from sterna.cli import program
 from sterna.cli.demo import DATA
+from sterna.options import Options
 from sterna.report.data import VERSION
+from sterna.report.making import command_of
 from sterna.report.numbers import Differences
 from sterna.report.page import served_files
+from sterna.targets.description import load_target
+from sterna.targets.memories import pools as memories_of
+from sterna.targets.target import Flash
 from support.hostile import NAMES, dims, model
 from support.tools import need
 from support.trained import digits
@@ -105,6 +111,16 @@ def test_a_model_with_times_and_schedules() -> None:
     assert all(kernel["schedule"] for kernel in subject["kernels"])
     assert subject["command"] == f"sterna compile {digits().file.name} --target host --generator llvm -o digits"
     assert subject["source"]["sha256"] == hashlib.sha256(digits().file.read_bytes()).hexdigest()
+
+
+def test_the_command_names_memories() -> None:
+    """Of a board that a target's description does not know; those of a target's own are not named."""
+    target = load_target("cortex-m4")
+    pools = memories_of({"dtcm": 65536, "sram": 262144}, target.alignment)
+    told = Options(replace(target, memories=pools, flash=Flash(0.25, dma=True)))
+    asked = "--pool dtcm=65536 --pool sram=262144 --weights-speed 0.25 --weights-dma"
+    assert command_of(Path("m.onnx"), told) == f"sterna compile m.onnx --target cortex-m4 {asked} -o m"
+    assert command_of(Path("m.onnx"), Options(target)) == "sterna compile m.onnx --target cortex-m4 -o m"
 
 
 def test_firmware_with_flash_and_memory(firmware: Path) -> None:

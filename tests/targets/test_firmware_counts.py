@@ -31,15 +31,15 @@ def taken(model: str, target: str, generator: str, how: How, folder: Path) -> Me
 
 #: KB of flash and million instructions.
 INTEGERS = [
-    ("mlperf_tiny_kws_int8", "cortex-m4", "c", 40.4, 4.38),
-    ("mlperf_tiny_vww_int8", "cortex-m4", "c", 80.0, 8.63),
-    ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 112.4, 17.5),
-    ("mlperf_tiny_ad_int8", "cortex-m4", "c", 274.0, 0.386),
-    ("mlperf_tiny_vww_int8", "cortex-m4", "llvm", 83.0, 8.07),
-    ("mlperf_tiny_ad_int8", "cortex-m4", "llvm", 274.0, 0.385),
-    ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 41.0, 1.0),
-    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 90.0, 1.98),
-    ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 113.0, 2.8),
+    ("mlperf_tiny_kws_int8", "cortex-m4", "c", 34.7, 4.19),
+    ("mlperf_tiny_vww_int8", "cortex-m4", "c", 62.3, 9.06),
+    ("mlperf_tiny_resnet_int8", "cortex-m4", "c", 94.0, 17.6),
+    ("mlperf_tiny_ad_int8", "cortex-m4", "c", 274.0, 0.366),
+    ("mlperf_tiny_vww_int8", "cortex-m4", "llvm", 62.7, 8.72),
+    ("mlperf_tiny_ad_int8", "cortex-m4", "llvm", 274.0, 0.390),
+    ("mlperf_tiny_kws_int8", "cortex-m55", "llvm", 36.8, 0.975),
+    ("mlperf_tiny_vww_int8", "cortex-m55", "llvm", 67.0, 2.02),
+    ("mlperf_tiny_resnet_int8", "cortex-m55", "llvm", 95.0, 2.77),
     ("mlperf_tiny_ad_int8", "cortex-m55", "llvm", 275.0, 0.054),
 ]
 

@@ -127,11 +127,12 @@ class _Choice:
     def _together(self) -> Iterator[_Change]:
         """Of every class the kernels that add the least, two or more where nothing has its code yet."""
         for group, each in enumerate(self.classes):
-            free = {
-                form.kernel: (self._added(form, instructions), form)
-                for form, instructions in zip(each.forms, each.instructions, strict=True)
-                if form.kernel not in self.shares
-            }
+            free: dict[int, tuple[float, Form]] = {}
+            for form, instructions in zip(each.forms, each.instructions, strict=True):
+                row = (self._added(form, instructions), form)
+                known = free.get(form.kernel, row)
+                if form.kernel not in self.shares:
+                    free[form.kernel] = min(known, row, key=lambda row: (row[0], -self._lighter(row[1])))
             saved, added, taken = (0.0 if self.sharing[group] else -each.bytes), 0.0, list[Form]()
             for more, form in sorted(free.values(), key=lambda row: (row[0], row[1].kernel)):
                 saved += self.form[form.kernel].bytes - each.argument + self._lighter(form)

@@ -78,12 +78,15 @@ def _may_repeat(s: P.Stmt) -> bool:
 
 
 def _rolled(stmt: P.Stmt, counts: Mapping[int, int]) -> P.Stmt:
-    """A statement whose loops stay as they are but for those of which several iterations become one."""
+    """A statement whose loops stay as they are but for those of which several iterations become one. Loops that data
+    end, and those around them, are left to compilers: nothing here knows how often they are run."""
     if isinstance(stmt, P.For) and (count := counts.get(id(stmt), 1)) > 1:
         stmt = by_several(stmt, count)
         return stmt.changed(rolled=True) if isinstance(stmt, P.For) else stmt
     done = P.map_children(stmt, lambda s: _rolled(s, counts))
-    return done.changed(rolled=True) if isinstance(done, P.For) else done
+    if not isinstance(done, P.For) or any(isinstance(s, P.Break) for s in P.walk(done.body)):
+        return done
+    return done.changed(rolled=True)
 
 
 def _with_code(kernel: Planned, code: P.Function) -> Planned:

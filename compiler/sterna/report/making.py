@@ -17,6 +17,8 @@ from sterna.frontends.formats import find, read_model
 from sterna.frontends.source import Source
 from sterna.options import Options
 from sterna.report.subject import Subject, subject_of
+from sterna.targets.description import load_target
+from sterna.targets.target import Flash, Target
 from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime.advice import Compile, Option
 
@@ -74,6 +76,19 @@ def command_of(path: Path, options: Options) -> str:
     asked = [Option("target", target.file or target.name)]
     asked += [Option(key, dict(own)) for key in ("shapes", "dims") if (own := getattr(options, key))]
     asked += [Option(key, own) for key in _TOLD if (own := getattr(options, key)) != getattr(usual, key)]
+    asked += _memories(target, load_target(target.file or target.name))
     if options.math:
         asked.append(Option("math", f"fast={options.math:g}"))
     return Compile(path.name, path.stem, tuple(asked)).text("cli")
+
+
+def _memories(target: Target, usual: Target) -> Iterator[Option]:
+    """What a target was told about a board's memories that its description does not say."""
+    if target.tensor_memories != usual.tensor_memories:
+        fastest = sorted(target.tensor_memories, key=lambda memory: -memory.bytes_per_cycle)
+        yield Option("pools", {memory.name: memory.bytes for memory in fastest})
+    flash, known = target.flash, usual.flash or Flash(1.0)
+    if flash is not None and flash.bytes_per_cycle != known.bytes_per_cycle:
+        yield Option("weights_speed", flash.bytes_per_cycle)
+    if flash is not None and flash.dma and not known.dma:
+        yield Option("weights_dma", True)
