@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sterna.codegen import c, llvm
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
+from sterna.ir.graph import Graph
 from sterna.loops import program as P
 from sterna.loops.effort import innermost
 from sterna.loops.finish import finish
@@ -22,9 +23,11 @@ from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
 from sterna.loops.unroll import by_several
 from sterna.loops.verify import verify
+from sterna.ops import Builder
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
+from support.compiling import input_value
 from support.general_kernels import dense_layers, expected, given_memory, product
 from support.small_kernels import row_sums
 
@@ -119,19 +122,29 @@ def size(function: P.Function, target: Target) -> int:
     return len(llvm.emit_object(llvm.module_text([function], target, "m", None, shared=True), target))
 
 
-def bodies(target: Target) -> dict[str, int]:
-    """Of the kernels of two layers of 256 x 240 and 3 x 5 numbers, instructions of the longest innermost body."""
-    made = compile_graph(dense_layers(256, 240, 3, 5), "dense", Options(target))
-    found = {}
-    for kernel in made.kernels:
-        loops = [s for s in P.walk(kernel.code.body) if isinstance(s, P.For)]
-        assert all(loop.rolled for loop in loops if loop.kind == "serial")
-        found[kernel.code.name] = max((each.written for each in innermost(kernel.code)), default=0)
-    return found
+def bodies(graph: Graph, target: Target) -> list[int]:
+    """Of each kernel, instructions of the longest innermost body; all of its loops stay rolled."""
+    kernels = [kernel.code for kernel in compile_graph(graph, "dense", Options(target)).kernels]
+    loops = [s for code in kernels for s in P.walk(code.body) if isinstance(s, P.For) and s.kind == "serial"]
+    assert all(loop.rolled for loop in loops)
+    return [max((each.written for each in innermost(code)), default=0) for code in kernels]
+
+
+def products() -> Graph:
+    """A row of 256 bytes times a matrix."""
+    random = np.random.default_rng(2)
+    b = Builder("dense")
+    x = input_value(b, np.zeros((1, 256), np.int8))
+    y = b.add("matmul_integer", x, b.constant(random.integers(-90, 90, (256, 40)).astype(np.int8)))
+    return Graph("dense", (x,), (y,), tuple(b.nodes))
 
 
 def test_loops_that_take_much_of_a_run_are_written_out() -> None:
     """By how much, depends on what code is to be."""
     target = load_target("cortex-m4")
-    fast, smallest = bodies(target), bodies(replace(target, code="smallest"))
-    assert max(fast.values()) > max(smallest.values())
+    assert max(bodies(products(), target)) > max(bodies(products(), replace(target, code="smallest")))
+
+
+def test_floats_are_in_tiles_of_their_own_size() -> None:
+    target, graph = load_target("cortex-m4"), dense_layers(256, 240, 3, 5)
+    assert bodies(graph, target) == bodies(graph, replace(target, code="smallest"))

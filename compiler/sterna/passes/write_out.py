@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sterna.ir import dtypes
 from sterna.loops import program as P
 from sterna.loops.effort import BYTES, LOOP, Innermost, effort, innermost
 from sterna.loops.unroll import by_several
@@ -59,6 +60,8 @@ def _count(each: Innermost, least: float, target: Target) -> int:
     trips, count = each.loop.extent - each.loop.start, 1
     if each.loop.kind != "serial" or trips.bounds()[0] == 0 or any(not _may_repeat(s) for s in P.walk(each.loop.body)):
         return 1
+    if target.vector_bits == 0 and any(map(_is_of_floats, P.walk(each.loop.body))):
+        return 1  # tiles of floats are as large as code may be (`float_products`); without FPU, loops are nothing
     entries = each.iterations / int(trips) if trips.is_const else 0.0
 
     def overhead(count: int) -> float:
@@ -75,6 +78,11 @@ def _count(each: Innermost, least: float, target: Target) -> int:
 def _may_repeat(s: P.Stmt) -> bool:
     """Whether a statement may stand in a loop's body several times."""
     return not isinstance(s, (P.Break, P.Alloc, P.Barrier, P.Tiles, P.Wait, P.Copy))
+
+
+def _is_of_floats(s: P.Stmt) -> bool:
+    value = P.value_of(s)
+    return value is not None and dtypes.is_float(value.dtype)
 
 
 def _rolled(stmt: P.Stmt, counts: Mapping[int, int]) -> P.Stmt:
