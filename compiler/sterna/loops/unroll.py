@@ -32,7 +32,7 @@ def by_several(loop: P.For, count: int) -> P.Stmt:
     outer = Symbol(loop.symbol.name, 0, None if most is None else max(0, most - 1))
     names: dict[str, int] = {}
     first = ZERO if rest == 1 else of(outer) * count
-    copies = [_Copy({loop.symbol: loop.start + first + n}, {}, {}, names, {}).stmt(loop.body) for n in range(count)]
+    copies = [Copies({loop.symbol: loop.start + first + n}, {}, {}, names, {}).stmt(loop.body) for n in range(count)]
     return P.seq(*copies) if rest == 1 else loop.changed(symbol=outer, extent=rest, start=ZERO, body=P.seq(*copies))
 
 
