@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import torch
+import transformers  # noqa: F401 - its types of results have to be known before a program that gives them is loaded
 
 
 def main() -> int:

@@ -196,6 +196,8 @@ _STORAGES = {
     "ByteStorage": "uint8", "BoolStorage": "bool",
 }  # fmt: skip
 _REBUILD = {"_rebuild_tensor_v2", "_rebuild_tensor"}
+#: What makes a tensor of a class of its own.
+_SUBCLASS = Name("torch._tensor", "_rebuild_from_type_v2")
 _HOLDERS = {"_rebuild_parameter", "_rebuild_parameter_with_state"}
 
 
@@ -253,9 +255,10 @@ class _Saved:
 
     def refused(self, function: Name) -> Exception:
         title = f"{self.where} asks to run {function.module}.{function.name}, which is not done"
-        return error(
-            "E0111", title, "only plain tensors are read from pickles", fix="save the model with plain tensors"
-        )
+        fix = "save the model with plain tensors"
+        if function == _SUBCLASS:
+            fix = "save program.run_decompositions(), whose weights are plain tensors, as those of torchao are not"
+        return error("E0111", title, "only plain tensors are read from pickles", fix=fix)
 
     def storage(self, reference: Any) -> Array:
         key = reference.key if isinstance(reference, Persistent) else None

@@ -15,6 +15,7 @@ from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.integer import Int, as_int
 
 _SMALL = ("int8", "uint8")
 
@@ -132,22 +133,63 @@ def dequantize_token(t: Translation) -> Value:
     return t.cast(y, str(t.arg("output_dtype", "float32")))
 
 
-def _blocks(t: Translation, x: Value) -> tuple[Value, list[int], list[int], list[int]]:
-    """A tensor cut into blocks: (so shaped, its sizes, blocks per dimension, sizes of a block)."""
-    sizes, block = t.static(x), list(t.ints("block_size"))
-    if len(block) != len(sizes):
+def _blocks(t: Translation, x: Value) -> tuple[Value, list[Int], list[int]]:
+    """A tensor cut into blocks: (so shaped, blocks per dimension, sizes of a block). A dimension whose blocks are of
+    one element, or that is one block, may be open where that is known (1 and -1)."""
+    block = list(t.ints("block_size"))
+    if len(block) != x.type.rank:
         raise error("E0109", f"block_size is {block} for {x.type}")
-    block = [size if b in (-1, 0) else b for b, size in zip(block, sizes, strict=True)]
-    if any(size % b for b, size in zip(block, sizes, strict=True)):
-        raise error("E0108", f"blocks of {block} do not cover {x.type}")
-    counts = [size // b for b, size in zip(block, sizes, strict=True)]
+    counts = []
+    for n, size in enumerate(x.shape):
+        if block[n] == 1:
+            counts.append(size)
+            continue
+        whole = t.extent(x, n)
+        block[n] = whole if block[n] in (-1, 0) else block[n]
+        if whole % block[n]:
+            raise error("E0108", f"blocks of {block} do not cover {x.type}")
+        counts.append(as_int(whole // block[n]))
     wide = [n for pair in zip(counts, block, strict=True) for n in pair]
-    return t.reshape(x, wide), list(sizes), counts, block
+    return t.reshape(x, wide), counts, block
 
 
-def _of_blocks(t: Translation, value: Value, counts: list[int]) -> Value:
+def _of_blocks(t: Translation, value: Value, counts: list[Int]) -> Value:
     """One number per block so that it broadcasts against the blocks."""
     return t.reshape(value, [n for count in counts for n in (count, 1)])
+
+
+def choose_affine(t: Translation) -> tuple[Value, Value]:
+    """torchao: scales and zero points of the blocks of a tensor that is quantized as the model runs."""
+    x = t.cast(t.tensor("input"), "float32")
+    (low, high), how = _limits(t, t.scalar_type("int8", "target_dtype")), str(t.arg("mapping_type"))
+    wide, counts, block = _blocks(t, x)
+    inner = tuple(range(1, wide.type.rank, 2))
+    nothing, ends = t.scalar(0.0, "float32"), []
+    for operator, side in (("reduce_min", "minimum"), ("reduce_max", "maximum")):
+        ends.append(t.op(side, t.op(operator, wide, axes=inner, keep_dims=False), nothing))
+    least, most = ends
+    if how == "SYMMETRIC":
+        largest = t.op("maximum", t.op("neg", least), most)
+        scale = t.op("div", largest, t.scalar((high - low) / 2, "float32"))
+    elif how == "SYMMETRIC_NO_CLIPPING_ERR":
+        parts = [t.op("div", end, t.scalar(limit, "float32")) for end, limit in ((least, low), (most, high))]
+        scale = t.op("maximum", *parts)
+    elif how == "ASYMMETRIC":
+        scale = t.op("div", t.op("sub", most, least), t.scalar(high - low, "float32"))
+    else:
+        raise t.unsupported(f"with the mapping {how}")
+    eps = t.arg("eps")
+    scale = t.op("maximum", scale, t.scalar(np.finfo(np.float32).tiny if eps is None else eps, "float32"))
+    if how == "ASYMMETRIC":
+        zero = t.op("sub", t.scalar(low, "float32"), t.op("round", t.op("div", least, scale)))
+        zero = t.op("clip", zero, min=float(low), max=float(high))
+    else:
+        zero = t.expand(t.scalar((high + low + 1) // 2, "float32"), scale.shape)
+    # A dimension that is one block goes, unless it is kept.
+    shape = [count for count, b in zip(counts, block, strict=True) if t.flag("keepdim") or b == 1 or count != 1]
+    types = t.scalar_type("float32", "scale_dtype"), t.scalar_type("int32", "zero_point_dtype")
+    scale, zero = (t.cast(t.reshape(value, shape), kind) for value, kind in zip((scale, zero), types, strict=True))
+    return scale, zero
 
 
 def quantize_affine(t: Translation) -> Value:
@@ -155,25 +197,25 @@ def quantize_affine(t: Translation) -> Value:
     x = t.tensor("input")
     dtype = t.scalar_type("int8", "output_dtype")
     low, high = _limits(t, dtype)
-    wide, sizes, counts, _ = _blocks(t, x)
+    wide, counts, _ = _blocks(t, x)
     wide = t.cast(wide, "float32")
-    scaled = t.op("div", wide, t.cast(_of_blocks(t, t.tensor("scale"), counts), "float32"))
-    whole = t.op("round", scaled)
+    inverse = t.op("reciprocal", t.cast(_of_blocks(t, t.tensor("scale"), counts), "float32"))
+    whole = t.op("round", t.op("mul", wide, inverse))
     zero = t.maybe("zero_point")
     if zero is not None and str(t.arg("zero_point_domain", "INT")) == "INT":
         whole = t.op("add", whole, t.cast(_of_blocks(t, zero, counts), "float32"))
-    return t.reshape(t.cast(t.op("clip", whole, min=float(low), max=float(high)), dtype), sizes)
+    return t.reshape(t.cast(t.op("clip", whole, min=float(low), max=float(high)), dtype), x.shape)
 
 
 def dequantize_affine(t: Translation) -> Value:
     q = t.tensor("input")
-    wide, sizes, counts, block = _blocks(t, q)
+    wide, counts, block = _blocks(t, q)
     scale, zero = t.cast(t.tensor("scale"), "float32"), t.maybe("zero_point")
     real = t.cast(wide, "float32")
     if zero is not None:
         real = t.op("sub", real, t.cast(_of_blocks(t, zero, counts), "float32"))
-    y = t.reshape(t.op("mul", real, _of_blocks(t, scale, counts)), sizes)
-    split = [n for n, count in enumerate(counts) if count > 1]
+    y = t.reshape(t.op("mul", real, _of_blocks(t, scale, counts)), q.shape)
+    split = [n for n, count in enumerate(counts) if count != 1]
     y = t.cast(y, t.scalar_type("float32", "output_dtype"))
     if q.dtype in _SMALL and len(split) <= 1 and all(block[n] == 1 for n in split):
         axis = split[0] if split else None
@@ -272,6 +314,7 @@ TRANSLATORS: dict[str, Translator] = {
     "quantized_decomposed._choose_qparams_per_token_asymmetric_impl.default": choose_token,
     "quantized_decomposed.quantize_per_token.default": quantize_token,
     "quantized_decomposed.dequantize_per_token.default": dequantize_token,
+    "torchao.choose_qparams_affine.default": choose_affine,
     "torchao.quantize_affine.default": quantize_affine, "torchao.dequantize_affine.default": dequantize_affine,
     "quant.quantize_affine.default": quantize_affine, "quant.dequantize_affine.default": dequantize_affine,
     "aten.fake_quantize_per_tensor_affine.default": fake_tensor,
