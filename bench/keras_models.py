@@ -76,7 +76,8 @@ def seed_of(name: str) -> int:
 
 
 def draw(model: Any, random: np.random.Generator) -> None:
-    """Gives what begins at one value others, as if the model were trained: biases, scales, statistics."""
+    """Gives what begins at one value others, as if the model were trained: biases, scales, statistics. Those of batch
+    normalization are taken from random inputs: drawn ones would leave nothing of the input in the deeper layers."""
     for variable in model.variables:
         value = np.asarray(variable)
         if value.dtype.kind != "f" or value.size < 2 or np.ptp(value) > 0:
@@ -85,13 +86,29 @@ def draw(model: Any, random: np.random.Generator) -> None:
             variable.assign(random.uniform(0.5, 1.5, value.shape).astype(value.dtype))
         else:
             variable.assign(value + random.normal(0, 0.1, value.shape).astype(value.dtype))
+    layers = list(model._flatten_layers())
+    for layer in layers:
+        if isinstance(layer, keras.layers.Normalization):
+            layer.finalize_state()
+    normalizations = [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
+    momenta = [layer.momentum for layer in normalizations]
+    for layer in normalizations:
+        layer.momentum = 0.0
+    if normalizations:
+        applied(model, inputs_of(model, random, 8), training=True)
+    for layer, momentum in zip(normalizations, momenta, strict=True):
+        layer.momentum = momentum
 
 
-def inputs_of(model: Any, random: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random inputs by name for two examples: pixels for pictures, tokens for integers."""
+def applied(model: Any, given: dict[str, np.ndarray], training: bool = False) -> Any:
+    return model([*given.values()] if len(given) > 1 else next(iter(given.values())), training=training)
+
+
+def inputs_of(model: Any, random: np.random.Generator, examples: int = 2) -> dict[str, np.ndarray]:
+    """Random inputs by name: pixels for pictures, tokens for integers."""
     given = {}
     for tensor in model.inputs:
-        shape = (2, *tensor.shape[1:])
+        shape = (examples, *tensor.shape[1:])
         if "int" in tensor.dtype:
             value = random.integers(0, 20, shape)
         elif len(shape) == 4 and shape[-1] == 3:
@@ -108,8 +125,7 @@ def write(name: str, folder: Path) -> None:
     model = model_of(name)
     draw(model, random)
     given = inputs_of(model, random)
-    found = model([*given.values()] if len(given) > 1 else next(iter(given.values())), training=False)
-    leaves = keras.tree.flatten(found)
+    leaves = keras.tree.flatten(applied(model, given))
     folder.mkdir(parents=True)
     model.save(folder / "model.keras")
     model.save(folder / "model.h5")

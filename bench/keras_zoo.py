@@ -230,8 +230,8 @@ def stacked_cells() -> Any:
 
 def spoken_words() -> Any:
     """A spectrogram within the model."""
-    wave = keras.Input((800,), name="wave")
-    x = L.STFTSpectrogram(frame_length=64, frame_step=32, fft_length=64)(wave)
+    wave = keras.Input((800, 1), name="wave")
+    x = L.STFTSpectrogram(mode="magnitude", frame_length=64, frame_step=32, fft_length=64)(wave)
     x = L.Reshape((-1, 33, 1))(ops.log(x + 1e-3))
     x = L.Conv2D(6, 3, strides=2, activation="relu6")(x)
     x = L.Reshape((x.shape[1], -1))(x)

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 import torch
-import transformers  # noqa: F401 - its types of results have to be known before a program that gives them is loaded
+import transformers.modeling_outputs  # noqa: F401 - types of results, known before a program that gives them is loaded
 
 
 def main() -> int:

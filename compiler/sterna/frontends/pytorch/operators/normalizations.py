@@ -30,7 +30,9 @@ def batch_norm(t: Translation) -> Value:
 
 
 def _normalized(t: Translation, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
-    """(x - mean) / sqrt(variance + epsilon) over some dimensions."""
+    """(x - mean) / sqrt(variance + epsilon) over some dimensions; over the last ones it is one kernel."""
+    if axes == tuple(range(axes[0], x.type.rank)):
+        return t.op("layer_norm", x, axis=axes[0], epsilon=epsilon)
     gap = t.op("sub", x, t.op("reduce_mean", x, axes=axes, keep_dims=True))
     variance = t.op("reduce_mean", t.op("mul", gap, gap), axes=axes, keep_dims=True)
     return t.op("div", gap, t.op("sqrt", t.op("add", variance, t.scalar(epsilon, x.dtype))))
