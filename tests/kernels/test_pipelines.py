@@ -53,12 +53,8 @@ def tiled(m: int, n: int, depth: int, buffers: int, step: int = 4, asynchronous:
 
 @pytest.mark.family("opencl")
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["loads", "asynchronous"])
-@pytest.mark.parametrize(
-    ("depth", "buffers"), [(24, 2), (28, 2), (24, 3), (8, 3), (4, 2)], ids=str
-)
-def test_a_product(
-    depth: int, buffers: int, asynchronous: bool, device: opencl_host.Device, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("depth", "buffers"), [(24, 2), (28, 2), (24, 3), (8, 3), (4, 2)], ids=str)
+def test_a_product(depth: int, buffers: int, asynchronous: bool, device: opencl_host.Device, tmp_path: Path) -> None:
     s = tiled(10, 9, depth, buffers, asynchronous=asynchronous)
     compare(s, device, tmp_path if depth == 28 else None, orders=2)
 

@@ -17,6 +17,7 @@ from sterna.ops import Builder
 from support.exported_programs import Program
 from support.graph_defs import GraphWriter
 from support.mxnet_symbols import parameters
+from support.replaying import replay
 
 special = pytest.importorskip("scipy.special", reason="SciPy is not installed")
 
@@ -174,3 +175,14 @@ def test_compiled(generator: str, tmp_path: Path) -> None:
     with sterna.compile(tmp_path / "model.pt2", generator=generator, tuning=False) as bundle:
         (found,) = bundle.run({"x": X}).values()
     np.testing.assert_allclose(found, special.gammaln(X) + special.i0(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("generator", ["llvm", "c"])
+def test_in_webassembly(generator: str, tmp_path: Path) -> None:
+    program = Program()
+    x = program.input("x", POSITIVE.shape)
+    names = ("lgamma", "digamma", "special_bessel_y0", "special_modified_bessel_k1")
+    for name in names:
+        program.output(program.call(f"aten.{name}.default", self=x))
+    (tmp_path / "model.pt2").write_bytes(program.content())
+    replay(tmp_path / "model.pt2", [{"x": POSITIVE}], tmp_path, generator, 1e-5, tuning=False)
