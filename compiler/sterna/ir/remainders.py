@@ -5,18 +5,20 @@ Axes that were fused are taken apart by such pairs; where what they index is den
 
 from __future__ import annotations
 
-from sterna.ir.integer import Int, Mod
+from sterna.ir.integer import Int, Mod, as_int, of
 
 
 def rejoined(value: Int) -> Int:
     """The same integer with fewer quotients and remainders, where some belong together."""
     for monomial, coefficient in value.terms.items():
-        atom = monomial[0]
-        if len(monomial) != 1 or not isinstance(atom, Mod):
-            continue
-        inner, divisor = atom.value, atom.divisor
-        apart = Int({monomial: coefficient}, 0) + inner // divisor * (coefficient * divisor)
-        joined = value - apart + inner * coefficient
-        if len(joined.terms) < len(value.terms):
-            return rejoined(joined)
+        for n, atom in enumerate(monomial):
+            if not isinstance(atom, Mod):
+                continue
+            inner, divisor = atom.value, atom.divisor
+            factor = as_int(coefficient)
+            for other in monomial[:n] + monomial[n + 1 :]:
+                factor = factor * of(other)
+            joined = value - Int({monomial: coefficient}, 0) + (inner - inner // divisor * divisor) * factor
+            if len(joined.terms) < len(value.terms):
+                return rejoined(joined)
     return value

@@ -22,17 +22,18 @@ _MOST_FACTS = 160
 def is_combination(value: Int, facts: Iterable[Int]) -> bool:
     """Whether the value is a non-negative combination of the facts, the bounds of its atoms and the rests of its
     divisions."""
-    columns = _products(value, list(facts))
-    return columns is not None and _feasible(value, columns)
+    return _feasible(value, _products(value, list(facts)))
 
 
-def _products(value: Int, facts: Sequence[Int]) -> list[Int] | None:
-    """Facts and products of them that share a monomial with the value, or with one another."""
+def _products(value: Int, facts: Sequence[Int]) -> list[Int]:
+    """Facts and products of them that share a monomial with the value, or with one another; of as many rounds as give
+    no more than can be weighed."""
     found: dict[Int, None] = {}
     seen: set[Monomial] = set()
     known: dict[Atom, list[Int]] = {}
     fresh = list(value.terms)
     for _ in range(_ROUNDS):
+        before = list(found)
         new: list[Int] = []
         for monomial in fresh:
             if monomial in seen:
@@ -51,7 +52,7 @@ def _products(value: Int, facts: Sequence[Int]) -> list[Int] | None:
             if f.terms:
                 found[f] = None
         if len(found) > _MOST_FACTS:
-            return None
+            return before
         fresh = [m for f in new for m in f.terms]
     return list(found)
 

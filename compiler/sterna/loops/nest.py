@@ -9,6 +9,7 @@ from enum import Enum
 from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, ceil_div, of
 from sterna.loops.values import Buffer
 from sterna.schedule.decisions import Fuse, RaggedTail, Split, StageSchedule
+from sterna.te.position import quotient
 from sterna.te.tensor import Tensor
 
 
@@ -230,7 +231,9 @@ class Nest:
             if value is None:
                 continue
             size = as_int(r.pitch) if r.pitch else self.extent(r.second)
-            for part, index in ((r.first, value // size), (r.second, value % size)):
+            first = quotient(value, size)
+            second = value % size if size.is_const else value - first * size
+            for part, index in ((r.first, first), (r.second, second)):
                 simple = not index.terms or (len(index.terms) == 1 and isinstance(next(iter(index.terms))[0], Symbol))
                 self.bound[part] = index if simple else name(part, index, self.extent(part))
 

@@ -41,6 +41,7 @@ from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.conditions import cuts, terms_in
 from sterna.te.expr import Reduce
+from sterna.te.position import is_rest
 from sterna.te.tensor import Tensor
 
 
@@ -289,7 +290,7 @@ class Nests(InnermostLoops):
         lets: list[Stmt] = []
 
         def name(part: str, index: Int, extent: Int) -> Int:
-            if self.overhangs and (last := index.bounds()[1]) is not None:
+            if self.overhangs and not is_rest(index) and (last := index.bounds()[1]) is not None:
                 extent = maximum(extent, last + 1)
             symbol = self.symbol(nest.stage, part, extent)
             lets.append(P.LetIndex(symbol, index))

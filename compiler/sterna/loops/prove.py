@@ -18,10 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from sterna.ir.division import divide_exactly
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
-from sterna.te.position import IndexAtom
+from sterna.te.position import IndexAtom, Quotient
 
 _MOST_CASES = 6  # minima and maxima in one position
 _MOST_FACTS = 60
@@ -116,7 +117,17 @@ def _named_positions(
     names = {a: Symbol("position", a.lo, a.hi) for a in atoms}
     values: dict[Atom, Int] = {a: of(s) for a, s in names.items()}
     found = {s: Range(ZERO, without_remainders(a.greatest)) for a, s in names.items()}
-    return value.substitute(values), [f.substitute(values) for f in facts], {**ranges, **found}
+    all_facts = [*facts, *(f for a in names if isinstance(a, Quotient) for f in _of_quotient(a, facts))]
+    return value.substitute(values), [f.substitute(values) for f in all_facts], {**ranges, **found}
+
+
+def _of_quotient(atom: Quotient, facts: Sequence[Int]) -> Iterator[Int]:
+    """What is known of the quotient by a size: what it leaves; and below n times the size, it is below n."""
+    rest = atom.dividend - of(atom) * atom.divisor
+    yield from (rest, atom.divisor - 1 - rest)
+    for fact in facts:
+        if (most := divide_exactly(fact + atom.dividend + 1, atom.divisor)) is not None:
+            yield most - 1 - of(atom)
 
 
 def _without_names(value: Int, names: Mapping[Atom, Int]) -> Int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.integer import Atom, Int, Symbol
+from sterna.ir.remainders import rejoined
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
 from sterna.loops.program import Buffer
@@ -50,7 +51,7 @@ class Place:
 
     def settled(self, index: Int) -> Int:
         """The position with all that is known put in."""
-        return index.substitute(self.known) if self.known else index
+        return rejoined(index.substitute(self.known)) if self.known else index
 
 
 @dataclass(frozen=True, eq=False)

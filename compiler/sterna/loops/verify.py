@@ -175,8 +175,11 @@ class _Verifier:
                 least, greatest = ZERO if lo is None else as_int(lo), end
                 most = end.bounds()[1]
                 hi = most if most is not None and (hi is None or most < hi) else hi
+        facts = [limit - index - 1 for index, limit in known]
         low = symbol.lo is None or (lo is not None and lo >= symbol.lo)
         high = symbol.hi is None or (hi is not None and hi <= symbol.hi)
+        low = low or (symbol.lo is not None and at_least_zero(stmt.value - symbol.lo, ranges, facts))
+        high = high or (symbol.hi is not None and at_least_zero(-stmt.value + symbol.hi, ranges, facts))
         if not low or not high:
             self.problems.append(f"{symbol.name} = {stmt.value} is not within its bounds {symbol.lo} to {symbol.hi}")
         ranges[symbol] = Range(least, greatest)

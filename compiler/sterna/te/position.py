@@ -96,3 +96,39 @@ def rewrite_index(index: Int, function: Callable[[Expr], Expr]) -> Int:
         if isinstance(atom, IndexAtom) and atom not in values:
             values[atom] = atom.map(function)
     return index.substitute(values)
+
+
+class Quotient(IndexAtom):
+    """The quotient of a position that is not negative by a size that is only known at run time; made by `quotient`."""
+
+    __slots__ = ("dividend", "divisor")
+
+    def __init__(self, dividend: Int, divisor: Int):
+        (_, hi), (least, greatest) = dividend.bounds(), divisor.bounds()
+        short = hi is not None and greatest is not None and max(hi, greatest) < 2**31
+        parts = (E.index_value(n, "int32" if short else "int64") for n in (dividend, divisor))
+        super().__init__(E.binary("floor_div", *parts), 0, None if hi is None else hi // max(least or 1, 1), dividend)
+        self.dividend, self.divisor = dividend, divisor
+
+    def parts(self) -> tuple[Int, ...]:
+        return (self.dividend, self.divisor)
+
+    def rebuild(self, parts: tuple[Int, ...]) -> Int:
+        return quotient(*parts)
+
+    def map(self, function: Callable[[Expr], Expr]) -> Int:
+        return Int({(self,): 1}, 0)  # it reads nothing
+
+    def __str__(self) -> str:
+        return f"({self.dividend}) // ({self.divisor})"
+
+
+def quotient(dividend: Int, divisor: Int) -> Int:
+    """The quotient of a position that is not negative by a size."""
+    return dividend // int(divisor) if divisor.is_const else Int({(Quotient(dividend, divisor),): 1}, 0)
+
+
+def is_rest(index: Int) -> bool:
+    """Whether it is what the division by a size leaves of a position."""
+    quotients = [a for a in index.atoms() if isinstance(a, Quotient)]
+    return any(index == a.dividend - Int({(a,): 1}, 0) * a.divisor for a in quotients)

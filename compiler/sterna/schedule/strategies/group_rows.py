@@ -129,6 +129,9 @@ class _Rows:
         beside = size(self.rows[-1].extent) if self.rows else 1
         tasks = product([a.extent for a in self.rows])
         total = threads.preferred if tasks >= FEW_TASKS else threads.most
+        if any(not a.extent.is_const for a in self.rows[1:]):
+            # Rows of several outer positions are fused to tasks, of which neighbours may lie far apart.
+            return _Group(1, min(at_least(width), total))
         if self.rows and self._rows_are_neighbours():
             rows = min(BESIDE, at_least(beside), total)
             return _Group(rows, max(1, min(at_least(width), total // rows)), "thread.x", "thread.y")

@@ -48,7 +48,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel for groups of threads, else None; also where tasks have one thread."""
     if context.target.threads is None or kernel.scan is not None:
         return None
-    if not all(out.axes and all(a.extent.is_const for a in out.axes[1:]) for out in kernel.outputs):
+    if not all(out.axes for out in kernel.outputs):
         return None
     if not reductions(kernel):
         return _elements(kernel, context)
