@@ -65,7 +65,7 @@ def test_an_encoder_at_all_sizes(tmp_path: Any) -> None:
             draw = np.random.default_rng(seed)
             tokens = draw.integers(0, 2, (batch, length))
             tokens[:, 0] = 1
-            given_ = {name: tokens for name in names}
+            given_ = dict.fromkeys(names, tokens)
             check(there.run(given_), here.run(given_), 1e-4)
 
         agrees()
