@@ -21,7 +21,7 @@ from sterna.ir.graph import Value
 from sterna.passes.widen_halves import widen_halves
 from sterna.schedule.strategies.register_tile import tile_shape
 from sterna.schedule.strategies.tasks import even_group
-from sterna.targets.description import host
+from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
 from support.compiling import build, check
 from support.random_kernels import FAMILIES, Kernels, graph_of
@@ -61,6 +61,15 @@ def test_compiled_equals_interpreted(kind: str, family: Callable[[Kernels], Valu
                     check(bundle.run(feeds), expected)
 
     run()
+
+
+def test_where_no_load_repeats_an_element_a_tile_has_few_rows() -> None:
+    """Each row then costs a shuffle a step, which takes as long as a multiply-add."""
+    sizes = ((128,), 16, 576, 16, 1.0, 2.0, 4, (64, 8))
+    assert tile_shape(*sizes) == (8, 1)
+    assert tile_shape(*sizes, splat_loads=False) == (2, 4)
+    assert not load_target("x86-64-v2").splat_loads
+    assert load_target("x86-64-v3").splat_loads
 
 
 def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> None:
