@@ -50,7 +50,7 @@ def test_a_model_in_patches_computes_the_same_on_a_board(tmp_path: Path) -> None
             "-g",
             "llvm",
             "--max-ram",
-            "40K",
+            "34K",
             "-o",
             str(tmp_path / "b"),
         ],
