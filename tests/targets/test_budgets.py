@@ -62,8 +62,8 @@ def test_a_model_in_patches_computes_the_same_on_a_board(tmp_path: Path) -> None
     before, after = facts["fitted"]["arena_bytes"]
     assert [int(n.replace(",", "")) for n in said.groups()[:2]] == [before, after]
     assert after == facts["arena_bytes"]
-    assert after + facts["stack_bytes"] <= 40 << 10 < before
-    assert 0 < float(said[3]) < 5
+    assert after + facts["stack_bytes"] <= 34 << 10 < before
+    assert 0 < float(said[3]) < 25  # rows that two patches share are computed twice
     shown = CliRunner().invoke(program, ["inspect", str(tmp_path / "b")]).output
     assert facts["fitted"]["text"] in shown
     with library.replaced_by(BoardFunctions()), load(tmp_path / "b") as running:
