@@ -25,11 +25,12 @@ Array = np.ndarray
 _WIDE = np.concatenate([np.linspace(-30, 30, 1201), np.linspace(-1, 1, 401), [1e-6, 1e-3, 100.0, 1000.0, 1e5]])
 _POSITIVE = np.concatenate([np.geomspace(1e-4, 1e3, 600), np.linspace(0.01, 40, 600)])
 _UNIT = np.concatenate([np.linspace(-0.999, 0.999, 401), 1 - np.geomspace(1e-6, 1, 30)])
+_SHARES = np.concatenate([np.geomspace(1e-37, 0.5, 300), 1 - np.geomspace(1e-4, 0.5, 100)])
 CASES = {
     "lgamma": (special.gammaln, _WIDE),
     "digamma": (special.digamma, _WIDE),
     "erfinv": (special.erfinv, _UNIT),
-    "ndtri": (special.ndtri, np.concatenate([np.geomspace(1e-6, 0.5, 100), 1 - np.geomspace(1e-4, 0.5, 100)])),
+    "ndtri": (special.ndtri, _SHARES),
     "bessel_i0e": (special.i0e, _WIDE),
     "bessel_i1e": (special.i1e, _WIDE),
     "bessel_j0": (special.j0, _WIDE[np.abs(_WIDE) < 2000]),

@@ -25,7 +25,8 @@ _TERMS = (
     676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905,
     -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7,
 )  # fmt: skip
-#: Giles, "Approximating the erfinv function": of w - 2.5 where w < 5, of sqrt(w) - 3 elsewhere; highest power first.
+#: Giles, "Approximating the erfinv function": of w - 2.5 where w < 5, of sqrt(w) - 3 up to 16, which is
+#: as far as x in float32 goes; highest power first.
 _NEAR = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
     0.246640727, 1.50140941,
@@ -34,6 +35,13 @@ _FAR = (
     -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
     1.00167406, 2.83297682,
 )  # fmt: skip
+#: erfinv(x) / (x sqrt(w)) of 1 / sqrt(w) for w from 16 to 27^2: a Chebyshev series by SciPy's `ndtri_exp`.
+_FARTHEST = (
+    0.9800641186133168, -0.019310473097990086, -0.0011378413341530812, 0.0003660715496641171, -4.127858783571961e-05,
+    6.4953378760535275e-06, -1.4312870978761284e-06, 3.6228539849748313e-07, -9.701480171504369e-08,
+    2.916835646297853e-08, -8.51620744493296e-09, 2.900238712748634e-09, -8.975179286317901e-10, 3.1742851655407494e-10,
+)  # fmt: skip
+_LEAST_SHARE, _MOST_SHARE = 1 / 27, 1 / 4
 #: Terms of the sum before the remainder in Hurwitz' zeta function, and B(2 k) / (2 k)! of the remainder.
 _SUMMED = 10
 _BERNOULLI = tuple(
@@ -145,8 +153,10 @@ def _zeta(s: Expr, q: Expr) -> Expr:
 def _quantile(w: Expr) -> Expr:
     """erfinv(x) / x for w = -log(1 - x^2)."""
     near = _polynomial(w - 2.5, _NEAR)
-    far = _polynomial(E.unary("sqrt", E.maximum(w, E.const(5.0, w.dtype))) - 3.0, _FAR)
-    return E.select(w < 5.0, near, far)
+    root = E.unary("sqrt", E.maximum(w, E.const(5.0, w.dtype)))
+    far = _polynomial(root - 3.0, _FAR)
+    farthest = _series(1.0 / root - _LEAST_SHARE, _MOST_SHARE - _LEAST_SHARE, _FARTHEST) * root
+    return E.select(w < 5.0, near, E.select(w < 16.0, far, farthest))
 
 
 def _erfinv(x: Expr) -> Expr:
