@@ -34,20 +34,16 @@ class Place:
         slot: where the storage has one dimension more than the stage, in front: the position in it.
         blocks: (dimension, size), where the storage lies in blocks: those dimensions count blocks, and the positions
             in a block come behind them.
-        interleaved: (dimension, ways, positions of each): those dimensions hold every `ways`-th position first.
     """
 
     buffer: Buffer
     least: tuple[Int, ...]
     slot: Int | None = None
     blocks: tuple[tuple[int, int], ...] = ()
-    interleaved: tuple[tuple[int, int, int], ...] = ()
 
     def offset(self, indices: Sequence[Int]) -> Int:
         """Of an element of the stage, in the buffer."""
         inside = tuple(i - least for i, least in zip(indices, self.least, strict=True))
-        for d, ways, each in self.interleaved:
-            inside = (*inside[:d], inside[d] % ways * each + inside[d] // ways, *inside[d + 1 :])
         if self.blocks:
             sizes = dict(self.blocks)
             within = tuple(inside[d] % size for d, size in self.blocks)

@@ -40,11 +40,7 @@ class Storage(Bodies):
         """The storage of a stage that is placed inside a nest."""
         assert s.scope is not None
         sizes = dict(blocks)
-        if stray := [d for d in s.interleaved if not region.extent[d].is_const]:
-            self.refuse(f"dimension {stray[0]} of stage {s.name} has no constant size", "interleave one that has")
         extent = list(region.extent)
-        for d, ways, each in s.interleaving(extent):
-            extent[d] = as_int(ways * each)
         if s.padded:
             extent[-1] = extent[-1] + s.padded
         shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)]

@@ -60,9 +60,6 @@ WORDS: dict[str, Callable[..., str]] = {
         f"{consumer} reads a copy of {tensor}" + (f" as {dtype[0]}" if dtype and dtype[0] else "")
     ),
     "cache_write": lambda stage: f"{stage} is computed aside and stored when it is complete",
-    "interleave": lambda stage, dimension, ways: (
-        f"{stage}: every {ways}th position of dimension {dimension} lies side by side, so that threads read neighbours"
-    ),
     "fold": lambda stage, dimension, factor: (
         f"{stage}: dimension {dimension} is two, the second of {factor} positions, so that threads have neighbours"
     ),

@@ -83,16 +83,6 @@ class CopySteps(AxisSteps):
         s.leaves = [a.name for a in s.tensor.axes]
         return made.sums.name
 
-    def interleave(self, stage: str, dimension: int, ways: int) -> None:
-        """Stores a dimension of a stage that is placed within another so that every `ways`-th position lies side by
-        side: 0, ways, 2 ways ..., then 1, ways + 1 ... Threads that have as many neighbours each read side by side."""
-        s: StageSchedule = self._step("interleave", stage, dimension, ways)
-        if not 0 <= dimension < len(s.tensor.axes) or ways < 2 or dimension in s.interleaved:
-            self._illegal(f"dimension {dimension} of {stage} in {ways} ways", "once, in 2 ways at least")
-        if stage in self.outputs:
-            self._illegal("an output lies as its reader expects it", "interleave what is placed within another stage")
-        s.interleaved[dimension] = ways
-
     def fold(self, stage: str, dimension: int, factor: int) -> tuple[str, str]:
         """Gives an intermediate stage two dimensions, of which the second has `factor` positions, in place of one;
         returns their axes. What a reader needs of it may then lie `factor` apart: a thread has every `factor`-th column

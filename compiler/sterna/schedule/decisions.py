@@ -120,7 +120,6 @@ class StageSchedule:
             are waited for.
         ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
-        interleaved: ways in which dimensions of the storage are interleaved.
         pipelined: buffers, by the axis whose iterations bring what later ones read.
         padded: elements that each row of the storage has room for beyond its own.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
@@ -140,7 +139,6 @@ class StageSchedule:
     ahead: Ahead | None = None
     partitioned: tuple[str, ...] = ()
     clipped: tuple[str, ...] = ()
-    interleaved: dict[int, int] = field(default_factory=dict)
     padded: int = 0
     pipelined: dict[str, int] = field(default_factory=dict)
     transferred: bool = False
@@ -177,10 +175,6 @@ class StageSchedule:
         names = [a.name for a in self.tensor.axes]
         own = zip(done.axes, done.intrinsic.behaviour.shape, strict=False)
         return tuple((names.index(parents.get(axis, axis)), int(size)) for axis, size in own)
-
-    def interleaving(self, extent: Sequence[Int]) -> tuple[tuple[int, int, int], ...]:
-        """(dimension, ways, positions of each) of storage of so many positions."""
-        return tuple((d, ways, -(-int(extent[d]) // ways)) for d, ways in self.interleaved.items())
 
     def split_of(self, outer: str) -> Split | RaggedTail:
         """The split, or the factored reduction, whose outer part an axis is."""

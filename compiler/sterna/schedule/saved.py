@@ -32,7 +32,6 @@ PRIMITIVES = (
     "cache_read",
     "cache_write",
     "recompute",
-    "interleave",
     "fold",
     "pad_rows",
     "pipeline",
