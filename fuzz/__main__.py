@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 
 from frame import Budget, Finding, Fuzzer
+from sterna.cli.interrupts import orderly
 
 #: Module of each fuzzer, imported only when it runs; each defines FUZZER.
 FUZZERS: dict[str, str] = {
@@ -94,4 +95,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        with orderly():
+            sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("ended")

@@ -15,6 +15,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from changes import FLOATS, INTEGERS, SINGLES, TEXTS, Stock, change_field, changed_value, damaged, messages, texts_of
+from format_seeds import archive
 from model_seeds import grown, ubjson
 from sterna.frontends.formats import frontends
 from sterna.frontends.onnx.operators import translators
@@ -241,11 +242,7 @@ def _archive(content: bytes, random: Random, pool: Stock) -> bytes:
             parts[name] = damaged(parts[name], random, pool)
     except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):  # encrypted ones, too
         return damaged(content, random, pool)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name, held in parts.items():
-            archive.writestr(name, held)
-    return made.getvalue()
+    return archive(parts)
 
 
 def _message(message: Any, content: bytes, random: Random, pool: Stock) -> bytes:

@@ -16,6 +16,7 @@ import select
 import signal
 import struct
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -158,6 +159,9 @@ def batch(
                 os.kill(process, signal.SIGKILL)
             if budget.spent:
                 os.kill(process, signal.SIGKILL)
+    except BaseException:  # the run is ended, or nobody wants the rest
+        os.kill(process, signal.SIGKILL)
+        raise
     finally:
         os.close(reading)
         _, status = os.waitpid(process, 0)
@@ -190,6 +194,7 @@ def _child(inputs: Inputs, numbers: range, execute: Execute, progress: mmap.mmap
     resource.setrlimit(resource.RLIMIT_AS, (base + MEMORY, base + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, _hang)
+    tempfile.tempdir = str(work)  # what libraries leave when this process is killed goes with the run's folder
     for number in numbers:
         progress[:] = struct.pack("<q", number)
         content = inputs[number]

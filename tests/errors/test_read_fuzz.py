@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from random import Random
 
@@ -30,6 +31,15 @@ def test_damaged_models(form: str, tmp_path: Path) -> None:
         bad = read(content, tmp_path)
         assert bad is None or bad.kind == "warning", (number, bad)  # versions of libraries differ in what they warn of
     assert 0 < read.accepted < COUNT
+
+
+def test_the_same_seed_damages_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it does: archives have no times."""
+    models = SEEDS["darknet"]()
+    first = mutated("darknet", models, Random(3))
+    now = time.localtime()
+    monkeypatch.setattr(time, "localtime", lambda *_: time.struct_time((now[0] + 1, *now[1:])))
+    assert mutated("darknet", models, Random(3)) == first
 
 
 def test_damage_names_operators() -> None:
