@@ -72,7 +72,7 @@ def of_one(make: Make, shape: Sequence[int | None], dtype: str = "float32") -> A
     return keras.Model(x, make(x))
 
 
-ROW, STEPS, PLANE, CUBE = (6,), (7, 5), (9, 8, 4), (5, 6, 4, 3)
+ROW, STEPS, PLANE, CUBE, WAVES = (6,), (7, 5), (9, 8, 4), (5, 6, 4, 3), (30, 2)
 ACTIVATIONS = (
     "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "softplus", "softsign", "tanh", "sigmoid",
     "exponential", "hard_sigmoid", "silu", "swish", "hard_silu", "hard_swish", "mish", "softmax", "log_softmax",
@@ -132,6 +132,27 @@ LAYERS: dict[str, tuple[Any, Sequence[int | None]]] = {
     "resizing-crop": (lambda: L.Resizing(6, 4, crop_to_aspect_ratio=True), PLANE),
     "resizing-pad": (lambda: L.Resizing(12, 6, pad_to_aspect_ratio=True), PLANE),
     "center-crop": (lambda: L.CenterCrop(5, 3), PLANE),
+    "auto-contrast": (lambda: L.AutoContrast(value_range=(-1, 2)), PLANE),
+    "auto-contrast-flat": (L.AutoContrast, (1, 1, 3)),
+    "pipeline": (lambda: L.Pipeline([L.Rescaling(0.5), L.Equalization(), L.Dense(3), L.BatchNormalization()]), PLANE),
+    **{
+        f"stft-{mode}": (partial(L.STFTSpectrogram, mode=mode, frame_length=8, frame_step=3), WAVES)
+        for mode in ("log", "magnitude", "psd", "real", "imag", "stft")
+    },
+    "stft-same": (lambda: L.STFTSpectrogram(frame_length=8, fft_length=20, padding="same", expand_dims=True), WAVES),
+    "stft-first": (lambda: L.STFTSpectrogram("psd", 6, scaling=None, data_format="channels_first"), (2, 30)),
+    "stft-first-wide": (
+        lambda: L.STFTSpectrogram(frame_length=6, padding="same", expand_dims=True, data_format="channels_first"),
+        (2, 30),
+    ),
+    "mel": (lambda: L.MelSpectrogram(fft_length=32, sequence_stride=12, num_mel_bins=5), (100,)),
+    "mel-channels": (
+        lambda: L.MelSpectrogram(
+            33, 7, 20, "hamming", 8000, 6, 50.0, 3000.0, top_db=9.0, mag_exp=1.5, ref_power=2.0, min_power=1e-3
+        ),
+        (2, 100),
+    ),
+    "mel-powers": (lambda: L.MelSpectrogram(16, 8, 10, None, power_to_db=False, mag_exp=1.0, num_mel_bins=4), (2, 50)),
     "dropout": (lambda: L.Dropout(0.5), ROW),
     "random-flip": (L.RandomFlip, PLANE),
     "time-distributed": (lambda: L.TimeDistributed(L.Conv2D(3, 2, padding="same")), CUBE),
@@ -210,6 +231,37 @@ def test_a_softmax_over_two_axes(tmp_path: Path) -> None:
     power = np.exp(data)
     (found,) = interpret(graph, {"x": data}).values()
     np.testing.assert_allclose(found, power / power.sum((1, 2), keepdims=True), atol=1e-6)
+
+
+def test_the_angles_of_a_spectrogram(tmp_path: Path) -> None:
+    """Beside each other on the circle: -pi and pi are neighbours."""
+    layer = L.STFTSpectrogram("angle", 8, 3)
+    check(of_one(lambda x: ops.concatenate([ops.cos(y := layer(x)), ops.sin(y)], axis=-1), WAVES), tmp_path)
+
+
+#: Layers of training, which of integers make floats or leave them as they are.
+AUGMENTATIONS: dict[str, Callable[[], Any]] = {
+    "RandomFlip": L.RandomFlip, "RandomZoom": partial(L.RandomZoom, 0.1), "Solarization": L.Solarization,
+    "RandomElasticTransform": L.RandomElasticTransform, "RandomErasing": L.RandomErasing, "CutMix": L.CutMix,
+    "RandomContrast": partial(L.RandomContrast, 0.1), "RandomCrop": partial(L.RandomCrop, 9, 8), "MixUp": L.MixUp,
+    "MaxNumBoundingBoxes": partial(L.MaxNumBoundingBoxes, 3), "RandomHue": partial(L.RandomHue, 0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_layers_of_training(name: str, dtype: str, tmp_path: Path) -> None:
+    model = of_one(AUGMENTATIONS[name](), (9, 8, 3), dtype)
+    check(model, tmp_path)
+    (output,) = graph_of(model, tmp_path, 2).outputs
+    assert output.dtype == np.asarray(model(fed((2, 9, 8, 3), dtype, 0, 7), training=False)).dtype
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_scores_by_an_embedding(tied: bool, ending: str, tmp_path: Path) -> None:
+    layer = L.ReversibleEmbedding(7, 4, tie_weights=tied, logit_soft_cap=1.5)
+    check(of_one(lambda x: layer(ops.sin(layer(x)), reverse=True), (5,), "int32"), tmp_path, ending=ending)
 
 
 EMBEDDED = (5,)
@@ -316,6 +368,7 @@ OPERATIONS: dict[str, Make] = {
     "flip": lambda x: ops.flip(x, axis=1),
     "unary": lambda x: ops.log1p(ops.abs(x)) + ops.expm1(x) + ops.rsqrt(x * x + 1.0) + ops.sign(x) + ops.floor(x),
     "cast": lambda x: ops.cast(ops.cast(x * 3, "int32"), "float32"),
+    "angle": lambda x: ops.arctan2(x, ops.flip(x, axis=1)) + ops.arctan2(ops.relu(x), 0.0),
     "activations": lambda x: ops.gelu(x, approximate=True) + ops.softmax(x, axis=1) + ops.leaky_relu(x, 0.3),
 }
 

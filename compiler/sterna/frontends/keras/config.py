@@ -65,6 +65,17 @@ class Layer:
         """
         return layer_of(self.config.get(key), f"{key} of {self.name}")
 
+    def layers(self, key: str) -> list[Layer]:
+        """Layers that are one argument of this one's constructor.
+
+        Raises:
+            SternaError: E0103, they are not there.
+        """
+        given = self.config.get(key)
+        if not isinstance(given, (list, tuple)):
+            raise error("E0103", f"{key} of {self.name} is no list of layers")
+        return [layer_of(each, f"{key} of {self.name}") for each in given]
+
 
 @dataclass(frozen=True)
 class Network:

@@ -20,12 +20,14 @@ from sterna.frontends.keras.layers import (
     pooling,
     recurrent,
     reshaping,
+    spectrograms,
 )
 from sterna.frontends.keras.layers.operations import operation
 from sterna.frontends.keras.translation import Result, Translation, Translator
 
 _MODULES = (
     core, activations, convolution, pooling, normalization, merging, reshaping, images, recurrent, attention, encoding,
+    spectrograms,
 )  # fmt: skip
 
 

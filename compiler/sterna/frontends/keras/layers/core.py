@@ -9,6 +9,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.keras.layers.activations import activated
 from sterna.frontends.keras.translation import Result, Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 
@@ -63,6 +64,19 @@ def embedding(t: Translation) -> Value:
     return y
 
 
+def reversible_embedding(t: Translation) -> Value:
+    """A table from numbers to rows, or of `reverse` from rows to scores of the numbers: by the same table, or by one of
+    its own."""
+    if not t.argument(1, "reverse", False):
+        return embedding(t)
+    tied = bool(t.setting("tie_weights", True))
+    tables = [_full(t, table) for table in t.variables("embeddings", *(() if tied else ("reverse_embeddings",)))]
+    x = t.x if (dtype := t.layer.config.get("reverse_dtype")) is None else t.cast(t.x, str(dtype))
+    y = t.op("matmul", x, t.weight(tables[0].T if tied else tables[1], x))
+    cap = t.layer.config.get("logit_soft_cap")
+    return y if cap is None else t.scaled(t.op("tanh", t.op("div", y, t.scalar(float(cap), y.dtype))), float(cap))
+
+
 def masking(t: Translation) -> Value:
     """Steps of which all elements have one value do not count, and become 0."""
     x = t.x
@@ -77,6 +91,20 @@ def unchanged(t: Translation) -> Result:
     """What does nothing outside of training."""
     value = t.args[0] if t.args else t.kwargs.get("inputs")
     return list(value) if isinstance(value, (list, tuple)) else t.x
+
+
+def unchanged_floats(t: Translation) -> Value:
+    """As `unchanged`; integers, as of pictures, become floats."""
+    return t.x if dtypes.is_float(t.x.dtype) else t.cast(t.x, "float32")
+
+
+def pipeline(t: Translation) -> Result:
+    """Layers one after the other."""
+    layers = t.layer.layers("layers")
+    value: Result = t.x
+    for number, layer in enumerate(layers):
+        value = t.within(layer, t.store.child("layers", number, layer.name, layer.kind), value)
+    return value
 
 
 def wrapper(t: Translation) -> Result:
@@ -107,19 +135,28 @@ LAYERS: dict[str, Translator] = {
     "Dense": dense,
     "EinsumDense": einsum_dense,
     "Embedding": embedding,
+    "ReversibleEmbedding": reversible_embedding,
     "Masking": masking,
+    "Pipeline": pipeline,
     "TimeDistributed": time_distributed,
     "SpectralNormalization": wrapper,
     "Lambda": _lambda,
     **dict.fromkeys(
         (
             "Identity", "Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout",
-            "GaussianDropout", "GaussianNoise", "ActivityRegularization", "InputLayer", "RandomFlip", "RandomRotation",
-            "RandomTranslation", "RandomZoom", "RandomContrast", "RandomBrightness", "RandomColorDegeneration",
-            "RandomColorJitter", "RandomGrayscale", "RandomHue", "RandomPosterization", "RandomSaturation",
-            "RandomSharpness", "RandomShear", "RandomErasing", "RandomGaussianBlur", "RandomInvert",
-            "RandomPerspective", "CutMix", "MixUp", "RandAugment", "AugMix",
+            "GaussianDropout", "GaussianNoise", "ActivityRegularization", "InputLayer", "Equalization",
+            "MaxNumBoundingBoxes", "MixUp", "RandomBrightness", "RandomColorDegeneration", "RandomColorJitter",
+            "RandomContrast", "RandomCrop", "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPosterization",
+            "RandomSaturation",
         ),
         unchanged,
+    ),
+    **dict.fromkeys(
+        (
+            "AugMix", "CutMix", "RandAugment", "RandomElasticTransform", "RandomErasing", "RandomFlip",
+            "RandomGaussianBlur", "RandomPerspective", "RandomRotation", "RandomSharpness", "RandomShear",
+            "RandomTranslation", "RandomZoom", "Solarization",
+        ),
+        unchanged_floats,
     ),
 }  # fmt: skip

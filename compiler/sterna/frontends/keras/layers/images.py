@@ -87,6 +87,25 @@ def _rescaling(t: Translation) -> Value:
     return t.op("add", t.op("mul", x, t.weight(scale, x)), t.weight(offset, x))
 
 
+def _auto_contrast(t: Translation) -> Value:
+    """The range of each plane stretched over the whole range of values; a plane of one value stays.
+
+    Keras takes dimensions 1 and 2 whatever the layout is; of a lone picture they are the ones of the batch that it
+    makes of it.
+    """
+    given = t.x
+    x = given if given.dtype.startswith("float") else t.cast(given, "float32")
+    if x.type.rank not in (3, 4):
+        raise error("E0108", f"{t.kind} takes pictures, not {x.type}")
+    axes = (1, 2) if x.type.rank == 4 else (0, 1)
+    least, most = sorted(float(v) for v in t.setting("value_range", (0, 255)))
+    low, high = (t.reduced(f"reduce_{end}", x, axes, keep=True) for end in ("min", "max"))
+    spread = t.op("sub", high, low)
+    flat = t.op("equal", spread, t.scalar(0.0, x.dtype))
+    share = t.op("div", t.op("sub", x, low), t.op("where", flat, t.scalar(1.0, x.dtype), spread))
+    return t.op("where", flat, x, t.shifted(t.scaled(share, most - least), least))
+
+
 def _normalization(t: Translation) -> Value:
     """(x - mean) / sqrt(variance), by the features along some axes."""
     x = t.x if t.x.dtype.startswith("float") else t.cast(t.x, "float32")
@@ -112,5 +131,6 @@ LAYERS: dict[str, Translator] = {
     "Resizing": _resizing,
     "CenterCrop": _center_crop,
     "Rescaling": _rescaling,
+    "AutoContrast": _auto_contrast,
     "Normalization": _normalization,
 }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.keras.layers.activations import FUNCTIONS
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
@@ -425,6 +426,7 @@ _OTHER: dict[str, Translator] = {
     "log1p": lambda t: t.op("log", t.shifted(t.x, 1.0)), "log2": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(2)),
     "log10": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(10)), "not_equal": _not_equal,
     "squared_difference": _squared_difference,
+    "arctan2": lambda t: arc_tangent(t, *two_operands(t)), "atan2": lambda t: arc_tangent(t, *two_operands(t)),
     "floor_divide": lambda t: t.op("floor", t.op("div", *two_operands(t))),
     "sum": _reduce("reduce_sum"), "reduce_sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean", True),
     "reduce_mean": _reduce("reduce_mean", True), "max": _reduce("reduce_max"), "reduce_max": _reduce("reduce_max"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sterna.frontends import special
+from sterna.frontends.angles import arc_tangent
 from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -61,15 +62,7 @@ def erfc(t: Translation) -> Value:
 
 def atan2(t: Translation) -> Value:
     """The angle of the point (other, self)."""
-    y, x = t.together(t.operand("self"), t.operand("other"), floats=True)
-    zero, half, whole = (_number(t, v, x) for v in (0, math.pi / 2, math.pi))
-    on_axis = t.op("equal", x, zero)
-    angle = t.op("atan", t.op("div", y, t.op("where", on_axis, _number(t, 1, x), x)))
-    below = t.op("less", y, zero)
-    turned = t.op("where", below, t.op("sub", angle, whole), t.op("add", angle, whole))
-    angle = t.op("where", t.op("less", x, zero), turned, angle)
-    upright = t.op("where", t.op("greater", y, zero), half, t.op("where", below, t.op("neg", half), zero))
-    return t.op("where", on_axis, upright, angle)
+    return arc_tangent(t, *t.together(t.operand("self"), t.operand("other"), floats=True))
 
 
 def hypot(t: Translation) -> Value:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends import special
+from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import axes_of, is_float
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.standard import standard
@@ -163,19 +164,7 @@ def log_softmax(t: Translation) -> Value:
 
 
 def atan2(t: Translation) -> Value:
-    y, x = t.input(0), t.input(1)
-    zero = t.scalar(0, x.dtype)
-    pi = t.scalar(np.pi, x.dtype)
-    negative_y = t.op("less", y, zero)
-    left = t.op("less", x, zero)
-    straight = t.op("equal", x, zero)
-    safe = t.op("where", straight, t.scalar(1, x.dtype), x)
-    angle = t.op("atan", t.op("div", y, safe))
-    turn = t.op("where", negative_y, t.op("neg", pi), pi)
-    angle = t.op("where", left, t.op("add", angle, turn), angle)
-    up = t.op("where", negative_y, t.scalar(-np.pi / 2, x.dtype), t.scalar(np.pi / 2, x.dtype))
-    up = t.op("where", t.op("equal", y, zero), zero, up)
-    return t.op("where", straight, up, angle)
+    return arc_tangent(t, t.input(0), t.input(1))
 
 
 # ---------------------------------------------------------------- reductions
