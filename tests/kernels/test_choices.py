@@ -56,6 +56,7 @@ class Drawn:
     seed: int
     traces: list[Trace] = field(default_factory=list)
     snapshot = ""
+    parts = 0
     refusals: int = 0
 
     def refused(self, kernel: str) -> None:
@@ -73,6 +74,9 @@ class Drawn:
 
         self.traces.append(Trace(pick))
         return self.traces[-1]
+
+    def part(self, part: str, target: Target) -> Chooser:
+        return BY_RULE
 
 
 @pytest.mark.family("host-llvm")

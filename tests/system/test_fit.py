@@ -56,7 +56,7 @@ def test_there_are_twenty() -> None:
 def test_what_fits_and_what_does_not(tmp_path: Path) -> None:
     need("qemu-system-arm", "emulates Cortex-M boards")
     model = trained("tflm_hello_world_int8").file
-    for name, flash in (("large", 65536), ("small", 1024)):
+    for name, flash in (("large", 65536), ("small", 512)):
         (tmp_path / f"{name}.toml").write_text(OWN.format(flash=flash))
     done = fit(model, "--board", tmp_path / "large.toml", "--json")
     assert done.exit_code == 0, done.output
@@ -97,7 +97,7 @@ def test_without_an_emulator_sizes_are_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert done.exit_code == 0
     assert "QEMU is missing" in done.stdout
     (row,) = json.loads(fit(trained("tflm_hello_world_int8").file, "--board", "nrf52840", "--json").stdout)
-    assert row["flash_bytes"] > 1000  # the weights alone are 416
+    assert row["flash_bytes"] > 416  # the weights alone
     assert row["ram_bytes"] > row["stack_bytes"] > 100
     assert "instructions" not in row
     # A time that nobody measured meets no bound.
