@@ -129,6 +129,30 @@ def test_label_maps() -> None:
     assert names_of(LABEL_MAP.encode()) == ("", "cat", "", "dog")
 
 
+SEPARATE = {
+    "boxes": "b", "classes": "c", "scores": "s", "columns": {"left": 0, "top": 1, "right": 2, "bottom": 3}, "labels": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, 2), ({"count": "one"}, 1), ({"count": "nan"}, 0), ({"boxes": "missing"}, None), ({"scores": "one"}, None),
+        ({"boxes": "one"}, None), ({"columns": {"left": 0, "top": 1, "right": 2, "bottom": 4}}, None),
+        ({"classes": "text"}, None), ({"classes": "endless"}, 0),
+    ],
+)  # fmt: skip
+def test_outputs_that_are_not_what_a_bundle_says(change: dict[str, Any], found: int | None) -> None:
+    """They are no detections, and no error."""
+    outputs = {
+        "b": np.zeros((1, 2, 4), np.float32), "c": np.zeros((1, 2), np.float32), "s": np.ones((1, 2), np.float32),
+        "one": np.ones(1, np.float32), "nan": np.full(1, np.nan, np.float32), "text": np.array([["a", "b"]], object),
+        "endless": np.full((1, 2), np.inf, np.float32),
+    }  # fmt: skip
+    rows = detections({"detections": {**SEPARATE, **change}}, outputs, 5)
+    assert (None if rows is None else len(rows)) == found
+
+
 @pytest.mark.parametrize(
     "said", [{}, {"table": "a", "columns": {}, "labels": []}, {"boxes": "b", "columns": {}, "labels": []}, [], 1]
 )

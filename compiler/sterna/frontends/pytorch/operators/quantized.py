@@ -184,7 +184,7 @@ def choose_affine(t: Translation) -> tuple[Value, Value]:
         zero = t.op("sub", t.scalar(low, "float32"), t.op("round", t.op("div", least, scale)))
         zero = t.op("clip", zero, min=float(low), max=float(high))
     else:
-        zero = t.expand(t.scalar((high + low + 1) // 2, "float32"), scale.shape)
+        zero = t.expand(t.scalar(int((high + low + 1) / 2), "float32"), scale.shape)
     # A dimension that is one block goes, unless it is kept.
     shape = [count for count, b in zip(counts, block, strict=True) if t.flag("keepdim") or b == 1 or count != 1]
     types = t.scalar_type("float32", "scale_dtype"), t.scalar_type("int32", "zero_point_dtype")
