@@ -130,7 +130,8 @@ def test_label_maps() -> None:
 
 
 SEPARATE = {
-    "boxes": "b", "classes": "c", "scores": "s", "columns": {"left": 0, "top": 1, "right": 2, "bottom": 3}, "labels": [],
+    "boxes": "b", "classes": "c", "scores": "s", "labels": [],
+    "columns": {"left": 0, "top": 1, "right": 2, "bottom": 3},
 }  # fmt: skip
 
 

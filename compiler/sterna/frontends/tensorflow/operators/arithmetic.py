@@ -12,7 +12,7 @@ from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import axes_of, is_float
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.standard import standard
-from sterna.frontends.tensorflow.translation import Item, Text, Translation, Translator
+from sterna.frontends.tensorflow.translation import Item, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
@@ -327,12 +327,6 @@ def random_normal(t: Translation) -> Value:
     length = t.op("sqrt", t.op("mul", t.scalar(-2, "float32"), length))
     angle = t.op("cos", t.op("mul", v, t.scalar(2 * np.pi, "float32")))
     return t.cast(t.op("mul", length, angle), t.dtype("dtype"))
-
-
-def no_strings(t: Translation) -> Item:
-    if isinstance(t.item(0), Text):
-        return t.item(0)
-    raise error("E0111", f"{t.kind} of strings is not supported")
 
 
 def _special(function: special.Function) -> Translator:
