@@ -70,6 +70,16 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, bytes]], str, str]] = {
         lambda: (functional(PAIRS, layer("MaxPooling1D", "p", ["r"], pool_size=[0])), weights()),
         "E0109", "must be positive",
     ),
+    "no list": (lambda: (functional(layer("Pipeline", "p", ["x"], layers=7)), weights()), "E0103", "no list of layers"),
+    "window": (
+        lambda: (functional(layer("MelSpectrogram", "s", ["x"], fft_length=4, window="kaiser")), weights()),
+        "E0113", "the window kaiser",
+    ),
+    "short signal": (
+        lambda: (functional(layer("MelSpectrogram", "s", ["x"], fft_length=64)), weights()),
+        "E0108", "for a transform of 64",
+    ),
+    "picture": (lambda: (functional(layer("AutoContrast", "a", ["x"])), weights()), "E0108", "takes pictures"),
     "sparse": (
         lambda: (
             {"class_name": "Functional", "config": {

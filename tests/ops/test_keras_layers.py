@@ -18,6 +18,7 @@ from sterna.debug.interpret import interpret  # noqa: E402
 from sterna.frontends.formats import read_model  # noqa: E402
 from sterna.frontends.frontend import ReadOptions  # noqa: E402
 from sterna.ir.graph import Graph  # noqa: E402
+from support import keras_files as files  # noqa: E402
 
 L, ops = keras.layers, keras.ops
 Make = Callable[[Any], Any]
@@ -134,7 +135,6 @@ LAYERS: dict[str, tuple[Any, Sequence[int | None]]] = {
     "center-crop": (lambda: L.CenterCrop(5, 3), PLANE),
     "auto-contrast": (lambda: L.AutoContrast(value_range=(-1, 2)), PLANE),
     "auto-contrast-flat": (L.AutoContrast, (1, 1, 3)),
-    "pipeline": (lambda: L.Pipeline([L.Rescaling(0.5), L.Equalization(), L.Dense(3), L.BatchNormalization()]), PLANE),
     **{
         f"stft-{mode}": (partial(L.STFTSpectrogram, mode=mode, frame_length=8, frame_step=3), WAVES)
         for mode in ("log", "magnitude", "psd", "real", "imag", "stft")
@@ -255,6 +255,22 @@ def test_layers_of_training(name: str, dtype: str, tmp_path: Path) -> None:
     check(model, tmp_path)
     (output,) = graph_of(model, tmp_path, 2).outputs
     assert output.dtype == np.asarray(model(fed((2, 9, 8, 3), dtype, 0, 7), training=False)).dtype
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_a_pipeline(ending: str, tmp_path: Path) -> None:
+    """Two of its layers are of one class, and called otherwise than in a model that had them alone."""
+    layers = [L.Rescaling(0.5), L.Dense(3), L.BatchNormalization(), L.Dense(4)]
+    check(of_one(L.Pipeline(layers), PLANE), tmp_path, ending=ending)
+
+
+def test_equalization(tmp_path: Path) -> None:
+    """Does nothing outside of training; Keras on NumPy cannot build a model with it."""
+    described = files.layer("Equalization", "e", ["x"])
+    graph = read_model(files.archive(files.functional(described), files.weights(), tmp_path))
+    data = fed((1, 4), "float32", 0, 7)
+    (found,) = interpret(graph, {"x": data}).values()
+    np.testing.assert_array_equal(found, data)
 
 
 @pytest.mark.parametrize("ending", ["keras", "h5"])

@@ -25,7 +25,7 @@ class Store(Protocol):
 
         Args:
             attribute: of the outer layer, which holds it (`cell`, `forward_layer`, `layers`).
-            number: its place where the attribute is a list.
+            number: where the attribute is a list, its place among the layers of its class (`places`).
             name, kind: the layer's name and class.
         """
         ...
@@ -41,6 +41,11 @@ class Store(Protocol):
     def count(self) -> int:
         """How many variables the layer itself has, as far as that is known."""
         ...
+
+
+def places(kinds: Sequence[str]) -> list[int]:
+    """How many of the same class come before each of the layers of a list: the numbers that `Store.child` takes."""
+    return [list(kinds[:n]).count(kind) for n, kind in enumerate(kinds)]
 
 
 def snake_case(name: str) -> str:

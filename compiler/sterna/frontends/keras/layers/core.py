@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.keras.layers.activations import activated
+from sterna.frontends.keras.stores import places
 from sterna.frontends.keras.translation import Result, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -102,7 +103,7 @@ def pipeline(t: Translation) -> Result:
     """Layers one after the other."""
     layers = t.layer.layers("layers")
     value: Result = t.x
-    for number, layer in enumerate(layers):
+    for number, layer in zip(places([layer.kind for layer in layers]), layers, strict=True):
         value = t.within(layer, t.store.child("layers", number, layer.name, layer.kind), value)
     return value
 

@@ -15,7 +15,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.keras.config import Layer, layer_of
 from sterna.frontends.keras.layers.activations import function_of
-from sterna.frontends.keras.stores import Store
+from sterna.frontends.keras.stores import Store, places
 from sterna.frontends.keras.translation import Result, Translation, Translator, values_in
 from sterna.ir.graph import Array, Value
 
@@ -122,13 +122,11 @@ def stacked_cells(t: Translation, layer: Layer, store: Store) -> Cell:
     entries = layer.config.get("cells")
     if not isinstance(entries, list) or not entries:
         raise error("E0103", "StackedRNNCells has no cells")
-    counts: dict[str, int] = {}
-    cells = []
-    for n, entry in enumerate(entries):
-        inner = layer_of(entry, f"cell {n}")
-        number = counts.setdefault(inner.kind, 0)
-        counts[inner.kind] += 1
-        cells.append(cell_of(t, inner, store.child("cells", number, inner.name, inner.kind)))
+    layers = [layer_of(entry, f"cell {n}") for n, entry in enumerate(entries)]
+    cells = [
+        cell_of(t, inner, store.child("cells", number, inner.name, inner.kind))
+        for number, inner in zip(places([inner.kind for inner in layers]), layers, strict=True)
+    ]
 
     def step(x: Value, states: list[Value]) -> tuple[Value, list[Value]]:
         following: list[Value] = []
