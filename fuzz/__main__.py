@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 
 from frame import Budget, Finding, Fuzzer
 from sterna.cli.interrupts import orderly
@@ -65,6 +67,10 @@ def _report(fuzzer: Fuzzer, findings: list[Finding], folder: Path) -> None:
         print(f"  and {len(findings) - MOST_SHOWN} more in {folder / fuzzer.name}")
 
 
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
 def main() -> int:
     parser = _parser()
     given = parser.parse_args()
@@ -73,6 +79,8 @@ def main() -> int:
         parser.error(f"there is no fuzzer {', '.join(unknown)}; there are: {', '.join(FUZZERS)}")
     if given.replay is not None and len(names) != 1:
         parser.error("--replay needs --only with the one fuzzer that found it")
+    for number in (signal.SIGTERM, signal.SIGHUP):  # ended from outside: temporary folders go, counts are printed
+        signal.signal(number, _end)
     failed = skipped = 0
     for name in names:
         fuzzer = load(name)
@@ -80,7 +88,8 @@ def main() -> int:
             print(f"{name}: skipped, needs {', '.join(missing)}")
             skipped += 1
             continue
-        budget = Budget(given.minutes * 60, None if given.executions is None else int(given.executions))
+        executions = None if given.executions is None else int(given.executions)
+        budget = Budget(given.minutes * 60, executions, given.findings / name)
         with tempfile.TemporaryDirectory(prefix=f"sterna-fuzz-{name}-") as work:
             if given.replay is not None:
                 findings = list(fuzzer.replay(given.replay.read_bytes(), Path(work)))

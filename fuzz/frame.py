@@ -11,15 +11,22 @@ from pathlib import Path
 #: Inputs of every fuzzer that found something once, or reach code that mutations alone do not: replayed first.
 CORPUS = Path(__file__).resolve().parent / "corpus"
 
+TOLD = 60.0  # seconds between counts that are printed
+
 
 @dataclass
 class Budget:
-    """How long a fuzzer may go on: until `seconds` have passed or `executions` were made, whichever comes first."""
+    """How long a fuzzer may go on: until `seconds` have passed or `executions` were made, whichever comes first.
+
+    A run that is ended before has printed its counts and saved its findings up to there.
+    """
 
     seconds: float
     executions: int | None = None
+    findings: Path | None = None  # where a fuzzer that can saves what it finds as it goes
     made: int = 0
     started: float = field(default_factory=time.monotonic)
+    told: float = field(default_factory=time.monotonic)
 
     @property
     def spent(self) -> bool:
@@ -28,8 +35,12 @@ class Budget:
         return late or (self.executions is not None and self.made >= self.executions)
 
     def count(self, executions: int = 1) -> None:
-        """Adds executions that were made."""
+        """Adds executions that were made, and prints every minute how many there are."""
         self.made += executions
+        now = time.monotonic()
+        if now - self.told >= TOLD:
+            self.told = now
+            print(f"  {self.made:,} executions in {(now - self.started) / 60:.0f} min", flush=True)
 
 
 @dataclass(frozen=True)
@@ -46,9 +57,13 @@ class Finding:
     def save(self, folder: Path) -> Path:
         """Writes the input under a name that its contents give, so that the same one is kept once."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.kind.replace(' ', '-')}-{hashlib.sha256(self.data).hexdigest()[:16]}"
+        path = self.path(folder)
         path.write_bytes(self.data)
         return path
+
+    def path(self, folder: Path) -> Path:
+        """Where `save` writes it."""
+        return folder / f"{self.kind.replace(' ', '-')}-{hashlib.sha256(self.data).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)

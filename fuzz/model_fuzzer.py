@@ -193,7 +193,7 @@ def fuzz(budget: Budget, seed: int, work: Path) -> list[Finding]:
         for place, bad in batch(source, range(number, number + BATCH), execute, budget, work):
             number = place + 1
             if bad is not None:
-                note(found, bad, source[place])
+                note(found, bad, source[place], budget)
     return list(found.values())
 
 

@@ -99,18 +99,21 @@ def fuzz(budget: Budget, seed: int, work: Path) -> list[Finding]:
         corpus = FUZZER.corpus()
         for place, bad in batch(corpus, range(len(corpus)), _Read(), budget, work) if corpus else ():
             if bad is not None:
-                note(found, bad, corpus[place])
-        while not budget.spent:
-            for form, models in pools.items():
-                inputs = _Inputs(form, models, seed)
-                end = made[form] + BATCH
-                while made[form] < end and not budget.spent:
-                    for place, bad in batch(inputs, range(made[form], end), execute[form], budget, work):
-                        made[form] = place + 1
-                        if bad is not None:
-                            note(found, bad, inputs[place], f" at {place} of {form}")
-    for form, count in made.items():
-        print(f"  {form:14} {count:>9,} read, {execute[form].accepted:>9,} of them taken for models", flush=True)
+                note(found, bad, corpus[place], budget)
+        try:
+            while not budget.spent:
+                for form, models in pools.items():
+                    inputs = _Inputs(form, models, seed)
+                    end = made[form] + BATCH
+                    while made[form] < end and not budget.spent:
+                        for place, bad in batch(inputs, range(made[form], end), execute[form], budget, work):
+                            made[form] = place + 1
+                            if bad is not None:
+                                note(found, bad, inputs[place], budget, f" at {place} of {form}")
+        finally:
+            for form, count in made.items():
+                accepted = execute[form].accepted
+                print(f"  {form:14} {count:>9,} read, {accepted:>9,} of them taken for models", flush=True)
     return list(found.values())
 
 

@@ -103,8 +103,8 @@ def _short(path: str) -> str:
     return "/".join(parts[-3:] if "sterna" in parts else parts[-2:])
 
 
-def note(found: dict[str, Finding], bad: Bad, content: bytes, origin: str = "") -> None:
-    """Keeps the smallest input of each place that a failure comes from.
+def note(found: dict[str, Finding], bad: Bad, content: bytes, budget: Budget, origin: str = "") -> None:
+    """Keeps the smallest input of each place that a failure comes from, at once in the budget's folder.
 
     Args:
         origin: what input that is, to be printed with it.
@@ -116,7 +116,11 @@ def note(found: dict[str, Finding], bad: Bad, content: bytes, origin: str = "") 
     if known is None:
         print(f"  found{origin}: {bad.kind}: {bad.text}", flush=True)
     if known is None or len(content) < len(known.data):
-        found[f"{bad.kind} {where}"] = Finding(bad.kind, bad.text, content)
+        finding = found[f"{bad.kind} {where}"] = Finding(bad.kind, bad.text, content)
+        if budget.findings is not None:
+            finding.save(budget.findings)
+            if known is not None:
+                known.path(budget.findings).unlink(missing_ok=True)
 
 
 def batch(
@@ -137,13 +141,14 @@ def batch(
             os._exit(3)
     os.close(writing)
     last, since, done = numbers.start, time.monotonic(), numbers.start
-    pending = b""
+    pending, ended = b"", False
     try:
         while True:
             ready, _, _ = select.select([reading], [], [], 1.0)
             if ready:
                 data = os.read(reading, 1 << 16)
                 if not data:
+                    ended = True
                     break
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
@@ -164,6 +169,8 @@ def batch(
         raise
     finally:
         os.close(reading)
+        if not ended:  # nobody asks for more, or a signal ends the run
+            os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
     (now,) = struct.unpack("<q", progress[:])
     yield from _passed(done, now, budget)

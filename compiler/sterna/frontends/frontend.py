@@ -104,7 +104,7 @@ class Extra:
 
     Args:
         module: as Python imports it.
-        install: the command that brings it: `pip install "sterna[keras]"`.
+        install: the command that brings it: `pip install "sterna[coreml]"`.
     """
 
     module: str

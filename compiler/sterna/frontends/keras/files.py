@@ -3,20 +3,23 @@ of TensorFlow.js; a model in memory."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
 
 from sterna.errors import SternaError, error
 from sterna.frontends.archives import member_content
+from sterna.frontends.hdf5.file import File
+from sterna.frontends.hdf5.file import Group as H5Group
 from sterna.frontends.keras.stores import Group, InMemory, NamedStore, NumberedStore, Store
 from sterna.frontends.pairs import without_weights
 from sterna.frontends.source import Source
@@ -46,7 +49,7 @@ class ModelFile:
     form: str
     weights: Store | dict[str, Store]
     arrays: tuple[int, int] = (0, 0)
-    opened: Any = None
+    opened: File | None = None
 
     def close(self) -> None:
         """Ends what is read of the file."""
@@ -122,21 +125,40 @@ def _native(path: Path) -> ModelFile:
         config = _json(_member(archive, CONFIG, MOST_JSON), CONFIG)
         about = _json(_member(archive, METADATA, MOST_JSON), METADATA) if METADATA in archive.namelist() else {}
         limit = min(MOST_WEIGHTS, max(path.stat().st_size, 1) * 1100)  # deflate makes nothing smaller than that
-        file = h5py.File(io.BytesIO(_member(archive, WEIGHTS, limit)), "r")
+        content = _member(archive, WEIGHTS, limit)
     version = str(about.get("keras_version", "3"))
-    return ModelFile(config, version, "native", NumberedStore(file, "the model"), _measured(file), file)
+    with _kept(File(content)) as file:
+        return ModelFile(config, version, "native", NumberedStore(file, "the model"), _measured(file), file)
+
+
+@contextmanager
+def _kept(file: File) -> Iterator[File]:
+    """A file that stays open unless something goes wrong."""
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise
 
 
 def _hdf5(path: Path) -> ModelFile:
-    file = h5py.File(path, "r")
-    text = file.attrs.get("model_config")
-    if text is None:
-        fix = "save the whole model: model.save(path)"
-        raise error("E0103", "the file has weights without a model", "it has no model_config", fix=fix)
-    config = _json(text if isinstance(text, bytes) else str(text).encode(), "model_config")
+    with _kept(File(path)) as file:
+        text = file.attrs.get("model_config")
+        if text is None:
+            fix = "save the whole model: model.save(path)"
+            raise error("E0103", "the file has weights without a model", "it has no model_config", fix=fix)
+        config = _json(text if isinstance(text, bytes) else str(text).encode("utf-8", "replace"), "model_config")
+        groups = _weights_group(file)
+        version = _text(file.attrs.get("keras_version", groups.attrs.get("keras_version", "2")))
+        return ModelFile(config, version, "HDF5", _named_layers(groups), _measured(groups), file)
+
+
+def _weights_group(file: File) -> H5Group:
+    """Where the layers' groups are."""
     groups = file.get("model_weights", file)
-    version = _text(file.attrs.get("keras_version", groups.attrs.get("keras_version", "2")))
-    return ModelFile(config, version, "HDF5", _named_layers(groups), _measured(groups), file)
+    if not isinstance(groups, H5Group):
+        raise error("E0103", "model_weights is not a group")
+    return groups
 
 
 def _named_layers(groups: Any) -> dict[str, Store]:
@@ -151,12 +173,19 @@ def _named_layers(groups: Any) -> dict[str, Store]:
 def _names(group: Any) -> list[str]:
     """The names of a layer's variables, which may be cut into several attributes (`weight_names0` ...)."""
     if "weight_names" in group.attrs:
-        return [_text(each) for each in group.attrs["weight_names"]]
+        return _names_in(group, "weight_names")
     found, n = [], 0
     while f"weight_names{n}" in group.attrs:
-        found += [_text(each) for each in group.attrs[f"weight_names{n}"]]
+        found += _names_in(group, f"weight_names{n}")
         n += 1
     return found
+
+
+def _names_in(group: Any, attribute: str) -> list[str]:
+    names = group.attrs[attribute]
+    if np.ndim(names) != 1:
+        raise error("E0103", f"{attribute} is not a list of names")
+    return [_text(each) for each in names]
 
 
 def _text(value: Any) -> str:
@@ -214,12 +243,12 @@ def _architecture(config: dict[str, Any], source: Source) -> ModelFile:
         if not opened.read(4).startswith(b"\x89HDF"):
             fix = "save them so: model.save_weights(path)"
             raise error("E0101", f"{weights.name} is no file of Keras' weights", "it is not HDF5", fix=fix)
-    file = h5py.File(weights, "r")
-    groups = file.get("model_weights", file)
-    by_name = "layer_names" in groups.attrs or "layer_names0" in groups.attrs
-    version = _text(config.get("keras_version") or groups.attrs.get("keras_version") or ("2" if by_name else "3"))
-    stores = _named_layers(groups) if by_name else NumberedStore(file, "the model")
-    return ModelFile(config, version, "JSON with weights", stores, _measured(groups), file)
+    with _kept(File(weights)) as file:
+        groups = _weights_group(file)
+        by_name = "layer_names" in groups.attrs or "layer_names0" in groups.attrs
+        version = _text(config.get("keras_version") or groups.attrs.get("keras_version") or ("2" if by_name else "3"))
+        stores = _named_layers(groups) if by_name else NumberedStore(file, "the model")
+        return ModelFile(config, version, "JSON with weights", stores, _measured(groups), file)
 
 
 def _layers_model(model: dict[str, Any], path: Path) -> ModelFile:

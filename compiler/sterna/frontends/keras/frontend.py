@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from sterna.frontends.description import Description
-from sterna.frontends.frontend import Confidence, Extra, Frontend, ReadOptions, Reference, Runtime, Support
+from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Runtime, Support
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array, Graph
 
@@ -28,7 +28,6 @@ class KerasFrontend(Frontend):
     suffixes = (".keras", ".h5", ".hdf5")
     named_classes = True
     takes = frozenset({"weights_file"})
-    extras = (Extra("h5py", 'pip install "sterna[keras]"'),)
     runtime = Runtime("keras", ("keras",))
     objects = "a keras.Model"
 

@@ -59,7 +59,7 @@ class NumberedStore:
     """A group of the native format: `vars/0`, `vars/1` ..., and groups for the layers within.
 
     Args:
-        group: of h5py, or a `Group`; None where the file has none.
+        group: of an HDF5 file, or a `Group`; None where the file has none.
         where: for messages.
     """
 
@@ -100,7 +100,8 @@ def _member(outer: Any, name: str, kind: str, number: int) -> Any:
     if outer is None:
         return None
     for group in outer.values():
-        if hasattr(group, "keys") and name and group.attrs.get("name") in (name, name.encode()):
+        told = group.attrs.get("name") if hasattr(group, "keys") else None
+        if name and isinstance(told, (str, bytes)) and told in (name, name.encode()):
             return group
     base = snake_case(kind)
     return _group(outer, f"{base}_{number}" if number else base) or _group(outer, name)
@@ -146,7 +147,7 @@ class NamedStore:
 
 
 class Group(dict[str, Any]):
-    """Arrays and groups by name, with what is asked of a group of h5py."""
+    """Arrays and groups by name, with what is asked of a group of an HDF5 file."""
 
     def __init__(self) -> None:
         super().__init__()
