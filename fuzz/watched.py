@@ -144,6 +144,7 @@ def batch(
     pending, ended = b"", False
     try:
         while True:
+            (now,) = struct.unpack("<q", progress[:])  # first: what was found before it is in the pipe then
             ready, _, _ = select.select([reading], [], [], 1.0)
             if ready:
                 data = os.read(reading, 1 << 16)
@@ -154,10 +155,11 @@ def batch(
                 for line in lines:
                     place, kind, text = json.loads(line)
                     yield from _passed(done, place, budget)
-                    done = place + 1
+                    done = max(done, place + 1)
                     budget.count()
                     yield place, Bad(kind, text)
-            (now,) = struct.unpack("<q", progress[:])
+            yield from _passed(done, now, budget)
+            done = max(done, now)
             if now != last:
                 last, since = now, time.monotonic()
             elif time.monotonic() - since > STUCK:

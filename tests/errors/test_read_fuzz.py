@@ -13,8 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "fuzz"))
 
 from changes import Stock, changed_value, damaged
 from format_seeds import SEEDS
+from frame import Budget, Finding
 from model_mutations import mutated
 from read_fuzzer import _Read
+from watched import Bad, note
 
 FORMS = ("darknet", "caffe", "mxnet", "tensorflow", "tensorflow_js", "saved_model", "coreml")
 COUNT = 25
@@ -50,3 +52,13 @@ def test_damage_names_operators() -> None:
 
 def test_bytes_are_damaged() -> None:
     assert {damaged(b"abcdefgh", Random(n), Stock()) for n in range(40)} != {b"abcdefgh"}
+
+
+def test_a_finding_is_saved_at_once(tmp_path: Path) -> None:
+    """The smallest input of each place, so that a run that is ended loses nothing."""
+    found: dict[str, Finding] = {}
+    budget = Budget(60, findings=tmp_path)
+    for content in (b"longer", b"short", b"the longest"):
+        note(found, Bad("crash", "the same place"), content, budget)
+    note(found, Bad("hang", "another place"), b"other", budget)
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"other", b"short"]
