@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_model
-from sterna.driver import Compiled
+from sterna.driver import Options
+from sterna.frontends.formats import ReadOptions, read_model
 from sterna.loops.printer import print_function
+from sterna.passes.context import context_of
 from sterna.passes.plan_kernels import realize
+from sterna.passes.stages import Finished
+from sterna.pipeline import walk
 from sterna.schedule import saved
+from sterna.targets.description import load_target
 from sterna.toolchain.check import read_elf
 from support.networks import mobilenet_v2
 from support.tools import ROOT
@@ -36,24 +41,29 @@ def test_one_loop_program_for_every_generator() -> None:
 
 
 @lru_cache
-def compiled(name: str, target: str) -> Compiled:
+def finished(name: str, target: str) -> Finished:
+    """A model's kernels before firmware's loops are written out, which all of them together decide."""
     if name == "mobilenet_v2":
-        return compile_model(mobilenet_v2(), target, generator="llvm")
-    model = sample(name)
-    return compile_model(model.file, target, shapes=model.shapes(), generator="llvm")
+        graph = read_model(mobilenet_v2())
+    else:
+        model = sample(name)
+        graph = read_model(model.file, ReadOptions(shapes=model.shapes()))
+    state = walk(graph, context_of(Options(load_target(target), "llvm")), last="shrink-kernels")
+    assert isinstance(state, Finished)
+    return state
 
 
 @pytest.mark.parametrize("target", ["host", "arm64", "cortex-m4"])
 @pytest.mark.parametrize("name", ["digits", "mobilenet_v2"])
 def test_a_saved_schedule_gives_the_same_loops(name: str, target: str) -> None:
-    result = compiled(name, target)
+    result = finished(name, target)
     for number, planned in enumerate(result.kernels):
-        call = result.calls[result.kernel_of.index(number)]
+        call = result.sequence.calls[result.kernel_of.index(number)]
         steps = saved.from_json(saved.to_json(planned.schedule.steps))
         again = saved.apply(call.kernel, steps)
         assert again.steps == planned.schedule.steps
         assert saved.to_json(again.steps) == saved.to_json(planned.schedule.steps)
-        function = realize(call, again, result.options.target, planned.function.name).function
+        function = realize(call, again, load_target(target), planned.function.name).function
         assert print_function(function) == print_function(planned.function)
 
 
