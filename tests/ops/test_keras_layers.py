@@ -384,7 +384,9 @@ OPERATIONS: dict[str, Make] = {
     "flip": lambda x: ops.flip(x, axis=1),
     "unary": lambda x: ops.log1p(ops.abs(x)) + ops.expm1(x) + ops.rsqrt(x * x + 1.0) + ops.sign(x) + ops.floor(x),
     "cast": lambda x: ops.cast(ops.cast(x * 3, "int32"), "float32"),
-    "angle": lambda x: ops.arctan2(x, ops.flip(x, axis=1)) + ops.arctan2(ops.relu(x), 0.0),
+    "angle": lambda x: (
+        ops.arctan2(x, ops.flip(x, axis=1)) + ops.arctan2(ops.concatenate([x[:, :3], x[:, 3:] * 0.0], axis=1), 0.0)
+    ),
     "activations": lambda x: ops.gelu(x, approximate=True) + ops.softmax(x, axis=1) + ops.leaky_relu(x, 0.3),
 }
 
