@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,23 @@ def test_a_registered_translation(tmp_path: Path) -> None:
     with register("tensorflow", "Wobble", lambda t: t.op("mul", t.input(0), t.scalar(t.option("rate"), "float32"))):
         (y,) = run(g, tmp_path, x=np.ones(3, np.float32))
     np.testing.assert_allclose(y, [2, 2, 2])
+
+
+@pytest.mark.parametrize("name", ["_FusedHardSwish", "GeluExact", "GeluApproximate", "LeakyRelu", "Relu6"])
+def test_activations_that_a_product_is_fused_with(name: str, tmp_path: Path) -> None:
+    """As Grappler, and with it the converter of TensorFlow.js, writes them."""
+    random = np.random.default_rng(5)
+    weights, bias, x = (random.normal(size=shape).astype(np.float32) for shape in ((4, 3), (3,), (6, 4)))
+    g = GraphWriter()
+    g.input("x", (6, 4))
+    operands = ["x", g.constant(weights), g.constant(bias)]
+    g.node("_FusedMatMul", operands, name="y", T=Kind("float32"), num_args=1, fused_ops=["BiasAdd", name])
+    (found,) = interpret(read_model(g.write(tmp_path), ReadOptions()), {"x": x}).values()
+    y = (x @ weights + bias).astype(np.float64)
+    cubic = np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)
+    wanted = {
+        "_FusedHardSwish": y * np.clip(y / 6 + 0.5, 0, 1), "LeakyRelu": np.where(y < 0, 0.2 * y, y),
+        "GeluExact": y * (1 + np.vectorize(math.erf)(y / np.sqrt(2))) / 2, "Relu6": np.clip(y, 0, 6),
+        "GeluApproximate": y * (1 + np.tanh(cubic)) / 2,
+    }[name]  # fmt: skip
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

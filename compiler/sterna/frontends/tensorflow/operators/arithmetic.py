@@ -285,7 +285,9 @@ def fused_tail(t: Translation, y: Value, first: int = 2) -> Value:
         elif name in ("LeakyRelu", "LeakyReLU"):
             y = t.op("leaky_relu", y, alpha=float(t.option("leakyrelu_alpha", 0.2)))
         elif name in ("GeluExact", "GeluApproximate"):
-            y = t.op("gelu", y, approximate=name == "GeluApproximate")
+            y = t.op("gelu", y, approximate="tanh" if name == "GeluApproximate" else "none")
+        elif name == "_FusedHardSwish":
+            y = t.op("hard_swish", y)
         elif name in TRANSLATORS:
             y = TRANSLATORS[name](t.again(y))  # type: ignore[assignment]
         else:
