@@ -91,6 +91,7 @@ def test_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STERNA_CACHE_DIR", str(tmp_path / "deep" / "cache"))
     assert cache_directory() == tmp_path / "deep" / "cache"
     monkeypatch.delenv("STERNA_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert cache_directory() == tmp_path / ".cache" / "sterna"

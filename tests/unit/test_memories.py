@@ -130,6 +130,6 @@ def test_scopes_say_who_sees_them_and_how() -> None:
     of = BUILT_IN
     assert {s.name for s in of.values() if s.private} == {"stack", "register", "tile"}
     assert {s.name for s in of.values() if s.kind == "argument"} == {"input", "output", "param"}
-    assert {s.name for s in of.values() if s.is_variables or s.is_tiles} == {"register", "tile"}
+    assert {s.name for s in of.values() if s.is_variables or s.is_tiles} == {"register", "tile", "fragment"}
     assert {s.name for s in of.values() if s.is_allocated} == {"input", "output", "param", "state"}
     assert all(s.loadable for s in of.values())
