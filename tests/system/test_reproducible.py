@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from sterna.api import compile_model
+from sterna.codegen import ptx
+from sterna.codegen.llvm import emit_object
 from sterna.driver import Options
 from sterna.frontends.formats import ReadOptions, read_model
 from sterna.loops.printer import print_function
@@ -19,7 +21,8 @@ from sterna.passes.plan_kernels import realize
 from sterna.passes.stages import Finished
 from sterna.pipeline import walk
 from sterna.schedule import saved
-from sterna.targets.description import load_target
+from sterna.targets.description import load_target, target_names
+from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf
 from support.networks import mobilenet_v2
 from support.tools import ROOT
@@ -105,3 +108,32 @@ def test_a_kernel_library_needs_nothing(target: str, generator: str) -> None:
     assert elf.undefined == ()
     assert elf.exported == (f"sterna_{result.model}_library",)
     assert elf.needed == ()
+
+
+def switches(most: int) -> str:
+    """LLVM assembly of functions with a switch of two cases, of three, ..."""
+    texts = []
+    for cases in range(2, most + 1):
+        rows = "\n".join(f"    i32 {n}, label %c{n}" for n in range(cases))
+        blocks = "\n".join(
+            f"c{n}:\n  store i32 {n * n + 7}, ptr %p\n  store i8 {n}, ptr %q\n  ret void" for n in range(cases)
+        )
+        texts.append(
+            f"define void @f{cases}(i32 %x, ptr %p, ptr %q) {{\n  switch i32 %x, label %end [\n{rows}\n  ]\n"
+            f"{blocks}\nend:\n  ret void\n}}\n"
+        )
+    return "\n".join(texts)
+
+
+def test_what_was_compiled_before_is_of_no_account() -> None:
+    """Back ends of LLVM change options of the whole process, such as how many cases make a jump table."""
+    targets = [load_target(name) for name in target_names()]
+    kinds = {(t.llvm_triple, t.llvm_cpu): t for t in targets if t.llvm_triple}
+    assert len(kinds) > 15
+    text = switches(24)
+
+    def made(target: Target) -> bytes:
+        return ptx.emit(text, target) if target.llvm_triple.startswith("nvptx") else emit_object(text, target)
+
+    first = {kind: made(target) for kind, target in kinds.items()}
+    assert [kind for kind, target in reversed(kinds.items()) if made(target) != first[kind]] == []

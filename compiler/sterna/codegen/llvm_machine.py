@@ -12,6 +12,12 @@ from sterna.targets.target import Target
 from sterna.toolchain.check import read_elf
 from sterna.toolchain.wasm import wasm_imports
 
+#: Options of LLVM that the constructors of some back ends (WebAssembly, AArch64, RISC-V) overwrite for the whole
+#: process: whatever another back end compiles after them would have other jump tables than before them.
+_JUMP_TABLES = ("--min-jump-table-entries=4", "--max-jump-table-size=4294967295")
+#: Those that leave them alone.
+_LEAVE_THEM = ("x86", "i386", "i686", "armv", "thumb", "nvptx")
+
 #: What every WebAssembly object imports until it is linked.
 _WASM_LINKING = {"env.__linear_memory", "env.__stack_pointer", "env.__indirect_function_table"}
 
@@ -25,6 +31,9 @@ def _initialize() -> None:
 def target_machine(target: Target) -> Any:
     """A new target machine at the highest optimization level; position-independent where libraries must be."""
     _initialize()
+    if architecture(target).startswith(_LEAVE_THEM):
+        for option in _JUMP_TABLES:
+            llvm.set_option("sterna", option)
     triple = full_triple(target)
     static = target.static or architecture(target).startswith(("wasm", "thumb"))
     try:
