@@ -31,8 +31,8 @@ from support.trained import digits, sample
 
 PARTS = 16
 SAMPLED = range(PARTS) if os.environ.get("STERNA_METAL") == "all" else (5,)
-#: Operators that are computed in float64 for float32, too.
-BY_FLOAT64 = ("sin", "cos", "tan", "pow")
+#: Operators that are computed in float64 for float32, too: their sines are.
+BY_FLOAT64 = ("sin", "cos", "tan", "pow", "lgamma", "digamma", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
 
 
 def without_float64(operator: Operator, case: Case) -> bool:
