@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from sterna.bundle.writer import write_bundle
 from sterna.choices import BY_RULE, Choice, Chooser, Knob
 from sterna.driver import compile_graph
+from sterna.frontends.formats import read_model
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
 from sterna.options import Options
@@ -223,3 +225,27 @@ def test_what_is_no_candidate_is_as_the_rule_says(choice: Choice) -> None:
     stored = groups_of(graph, decided)
     assert groups_of(graph, Decided(dict.fromkeys(decided.asked, choice))) == stored
     assert Decided().chooser("", host()) is BY_RULE
+
+
+def test_a_loop_computes_nothing_again() -> None:
+    """What a loop reads beside another kernel stays a kernel of its own."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float16 start, float16 limit, float16 delta) => (float z) {
+          c = Constant<value = bool {1}>()
+          s = Cast<to = 1>(start)
+          l = Cast<to = 1>(limit)
+          d = Cast<to = 1>(delta)
+          range = Sub(l, s)
+          steps = Div(range, d)
+          n = Cast<to = 7>(steps)
+          z = Loop(n, c, s) <body = b (int64 i, bool k, float sum) => (bool k2, float more) {
+            k2 = Identity(k)
+            more = Add(sum, d)
+          }>
+        }"""
+    )
+    inputs = {name: np.array(value, np.float16) for name, value in (("start", 1), ("limit", 4), ("delta", 0.5))}
+    with tempfile.TemporaryDirectory() as folder:
+        compiled = compile_graph(read_model(model), "network", Options(host(), "llvm"))
+        with load(write_bundle(compiled, Path(folder) / "bundle")) as bundle:
+            assert bundle.run(inputs)["z"] == 4.0

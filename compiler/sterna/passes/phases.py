@@ -82,6 +82,8 @@ def _followers(node: Node, users: Mapping[Value, Sequence[Node]], outputs: Seque
     value = node.output
     while value not in outputs and len(readers := users.get(value, ())) == 1:
         (reader,) = readers
+        if reader.regions:
+            return
         others = [v for v in reader.operands if v is not value]
         alike = all(v.is_constant and all(n == 1 for n in v.shape[:-1]) for v in others)
         if "elementwise" not in operator(reader.op).tags or not alike or reader.output.shape != value.shape:

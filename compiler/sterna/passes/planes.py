@@ -157,7 +157,11 @@ class _Planes(LayoutRewriting):
             return False
         first = inverse(channels_first(value.type.rank))
         return all(
-            is_transpose(user, first) or ("elementwise" in operator(user.op).tags and self.wanted_first(user.output))
+            not user.regions
+            and (
+                is_transpose(user, first)
+                or ("elementwise" in operator(user.op).tags and self.wanted_first(user.output))
+            )
             for user in users
         )
 

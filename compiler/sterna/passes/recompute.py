@@ -67,7 +67,7 @@ def _takes(reader: Group, value: Value, nodes: int) -> bool:
     *chain, last = reader.nodes
     if len(reader.nodes) + nodes > LIMIT or not all(map(_light, chain)):
         return False
-    if not _light(last) and "reduction" not in operator(last.op).tags:
+    if not _light(last) and (last.regions or "reduction" not in operator(last.op).tags):
         return False
     return all(node.output.shape == value.shape for node in chain) and (
         not _light(last) or last.output.shape == value.shape
