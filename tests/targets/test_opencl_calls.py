@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from sterna.api import compile_to
-from sterna.errors import SternaError
-from sterna_runtime import devices
+from support.device_bundles import opencl
 from support.tools import ROOT, need, run
 from support.trained import digits
 
@@ -31,12 +30,8 @@ pytestmark = [
 def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
     """graph.json of the bundle, and what the process saw that ran it."""
     place = tmp_path_factory.mktemp("calls")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POCL_CACHE_DIR", str(place))
-        try:
-            devices.describe("opencl")
-        except SternaError as problem:
-            pytest.skip(f"needs pocl-opencl-icd: runs OpenCL C: {problem.diagnostics[0].title}")
+    with opencl(place):
+        pass  # there is a device
     libraries = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     real = next(line.split()[-1] for line in libraries.splitlines() if "libOpenCL.so.1 " in line)
     counter, support = place / "libOpenCL.so.1", ROOT / "tests" / "support"

@@ -38,6 +38,17 @@ def messages(storage: Storage, address: int) -> list[Message]:
     return list(_first_version(storage, address))
 
 
+def _blocks(storage: Storage, waiting: list[tuple[int, int]]) -> Iterator[Cursor]:
+    """A header's blocks by place and size, those too that are found in one of them and appended; none twice."""
+    seen = set[int]()
+    while waiting:
+        place, size = waiting.pop(0)
+        if place in seen:
+            raise damaged("an object's header leads back to itself")
+        seen.add(place)
+        yield storage.cursor(place, size)
+
+
 def _first_version(storage: Storage, address: int) -> Iterator[Message]:
     head = storage.cursor(address, 12)
     if head.number(1) != 1:
@@ -45,13 +56,8 @@ def _first_version(storage: Storage, address: int) -> Iterator[Message]:
     head.take(1)
     count = head.number(2)
     head.take(4)
-    waiting, seen = [(address + 16, head.number(4))], set[int]()
-    while waiting:
-        place, size = waiting.pop(0)
-        if place in seen:
-            raise damaged("an object's header leads back to itself")
-        seen.add(place)
-        block = storage.cursor(place, size)
+    waiting = [(address + 16, head.number(4))]
+    for block in _blocks(storage, waiting):
         while block.left >= 8 and count > 0:
             count -= 1
             kind, length, flags = block.number(2), block.number(2), block.number(1)
@@ -70,13 +76,8 @@ def _second_version(storage: Storage, address: int) -> Iterator[Message]:
     head.take((16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0))
     size = head.number(1 << (flags & 3))
     order = 2 if flags & 4 else 0
-    waiting, seen = [(address + head.at, size)], set[int]()
-    while waiting:
-        place, size = waiting.pop(0)
-        if place in seen:
-            raise damaged("an object's header leads back to itself")
-        seen.add(place)
-        block = storage.cursor(place, size)
+    waiting = [(address + head.at, size)]
+    for block in _blocks(storage, waiting):
         while block.left >= 4 + order:  # less is a gap
             kind, length, shared = block.number(1), block.number(2), block.number(1)
             block.take(order)
