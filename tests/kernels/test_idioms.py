@@ -92,4 +92,6 @@ def test_a_target_has_those_of_its_features() -> None:
     assert not has("browser", "fma", "float32", 4)
     assert has("x86-64-v3", "widen", "float16", 8)
     assert not has("x86-64-v2", "widen", "float16", 4), "LLVM would call a function"
+    assert has("cuda-sm90", "widen", "float16", 1)
+    assert has("cuda-sm90", "narrow", "float16", 1)
     assert not has("cortex-m4", "maximum", "float32", 1)

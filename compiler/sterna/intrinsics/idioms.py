@@ -137,23 +137,15 @@ def _conversions() -> Iterable[Idiom]:
         llvm=("half = fptrunc {T} {a} to {halves}", "r = bitcast {halves} {half} to {R}"),
     )  # fmt: skip
     # CUDA's own header has functions for these; the instruction needs no header.
-    (
-        *(
-            Idiom(
-                operation,
-                "float16",
-                1,
-                (("nvptx64",),),
-                c_before=(f"{result} r;", f'asm("{instruction} %0, %1;" : "={to}"(r) : "{of}"($a));'),
-                c="r",
-                c_when="defined(__CUDA_ARCH__)",
-            )
-            for operation, instruction, result, to, of in (
-                ("widen", "cvt.f32.f16", "float", "f", "h"),
-                ("narrow", "cvt.rn.f16.f32", "uint16_t", "h", "f"),
-            )
-        ),
-    )
+    for operation, instruction, result, to, of in (
+        ("widen", "cvt.f32.f16", "float", "f", "h"),
+        ("narrow", "cvt.rn.f16.f32", "uint16_t", "h", "f"),
+    ):
+        yield Idiom(
+            operation, "float16", 1, (("nvptx64",),),
+            c_before=(f"{result} r;", f'asm("{instruction} %0, %1;" : "={to}"(r) : "{of}"($a));'), c="r",
+            c_when="defined(__CUDA_ARCH__)",
+        )  # fmt: skip
     # In C, compilers for x86 narrow vectors of any width lane by lane, unless they are told the instruction.
     yield Idiom(
         "narrow", "float16", 0, (("aarch64",),), c="($T)__builtin_convertvector($a, half)",
