@@ -59,6 +59,8 @@ from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.separate_pools import separate_pools
 from sterna.passes.shrink_kernels import applies as shrinks
 from sterna.passes.shrink_kernels import shrink_kernels
+from sterna.passes.split_sums import applies as splits_sums
+from sterna.passes.split_sums import split_sums
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.stream_weights import applies as streams_weights
 from sterna.passes.stream_weights import stream_weights
@@ -273,6 +275,7 @@ PIPELINE: tuple[Pass, ...] = (
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
         checks.verify_sequence,
     ),
+    Pass("split-sums", split_sums, (("split-sums", dumps.sequence_text),), checks.verify_sequence, splits_sums),
     Pass("memory", _memory, (("memory", dumps.memory_text),), checks.verify_memory),
     Pass("place", place.place, (("place", dumps.places_text),), applies=place.applies),
     Pass("group-channels", _group_channels, (("group-channels", dumps.kernels_text),)),

@@ -250,7 +250,7 @@ def _formed(kernel: Kernel, inputs: Sequence[Storage], outputs: Sequence[Storage
         if not kept and reduced.kernel.tensor(n).shape:
             kept = (ONE,)
         layouts[n] = Layout(kept, where[n].origin, where[n].root.type.elements)
-    return Formed(as_bytes(reduced.kernel), layouts, _in_place(kernel) if len(outputs) == 1 else ())
+    return Formed(as_bytes(reduced.kernel), layouts, in_place(kernel) if len(outputs) == 1 else ())
 
 
 def _is_part(place: Storage, shape: Sequence[Int]) -> bool:
@@ -258,7 +258,7 @@ def _is_part(place: Storage, shape: Sequence[Int]) -> bool:
     return place.origin != 0 or place.strides != dense_strides(shape) or place.root.shape != tuple(shape)
 
 
-def _in_place(kernel: Kernel) -> tuple[int, ...]:
+def in_place(kernel: Kernel) -> tuple[int, ...]:
     """Inputs that are read only at the very element that is written."""
     (out,) = kernel.outputs
     loads = {stage: stage.reads() for stage in kernel.stages}

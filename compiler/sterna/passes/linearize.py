@@ -97,8 +97,12 @@ class CallSequence:
 
     def without(self, dropped: Callable[[Call], bool]) -> CallSequence:
         """The sequence without some of the calls; control over none goes too."""
-        kept = [not dropped(call) for call in self.calls]
-        place = [0, *np.cumsum(kept, dtype=int).tolist()]
+        return self.replaced(lambda call: () if dropped(call) else (call,))
+
+    def replaced(self, change: Callable[[Call], tuple[Call, ...]]) -> CallSequence:
+        """The sequence with other calls in place of each; control over none goes too."""
+        made = [change(call) for call in self.calls]
+        place = [0, *np.cumsum([len(calls) for calls in made], dtype=int).tolist()]
         moved: list[Control] = []
         for control in self.control:
             first, last = place[control.first], place[control.last]
@@ -108,7 +112,7 @@ class CallSequence:
                 moved.append(replace(control, first=first, middle=place[control.middle], last=last))
             else:
                 moved.append(replace(control, first=first, last=last))
-        return CallSequence(tuple(call for call, keep in zip(self.calls, kept, strict=True) if keep), tuple(moved))
+        return CallSequence(tuple(call for calls in made for call in calls), tuple(moved))
 
 
 def print_sequence(sequence: CallSequence) -> str:

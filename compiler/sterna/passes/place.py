@@ -22,7 +22,7 @@ from sterna.passes.context import PassContext
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.placement import Coherence, controlled
 from sterna.passes.plan_kernels import propose_schedule, realize
-from sterna.passes.stages import Outline, call_multiply_adds
+from sterna.passes.stages import Outline, call_bytes, call_multiply_adds
 from sterna.schedule.strategies.group_recurrence import threads_of
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
@@ -128,15 +128,6 @@ def _types(kernel: Kernel | P.Function) -> Iterator[str]:
             yield from (each.dtype for each in E.walk(value))
 
 
-def _bytes(call: Call) -> int:
-    """What a kernel reads and writes, each tensor once: of a border that is filled, not what lies within."""
-    kernel = call.kernel
-    moved = (*kernel.inputs, *kernel.outputs)
-    return sum(most_elements(t.shape) * dtypes.size(t.dtype) for t in moved) + sum(
-        int(a.nbytes) for a in call.constants
-    )
-
-
 def _threads(call: Call, target: Target) -> int:
     """How many threads can share a call, about."""
     kernel = call.kernel
@@ -157,7 +148,7 @@ def _on_device(call: Call, target: Target) -> float:
     """Nanoseconds there."""
     device = target.device
     assert device is not None
-    work, moved, threads = P.most(call_multiply_adds(call)), _bytes(call), _threads(call, target)
+    work, moved, threads = P.most(call_multiply_adds(call)), call_bytes(call), _threads(call, target)
     together = max(work / device.multiply_adds_per_ns, moved / device.bytes_per_ns)
     return max(
         together, work / threads / device.thread_multiply_adds_per_ns, moved / threads / device.thread_bytes_per_ns
@@ -167,7 +158,7 @@ def _on_device(call: Call, target: Target) -> float:
 def _on_cpu(call: Call, host: Target) -> float:
     """Nanoseconds there, on one core."""
     work = P.most(call_multiply_adds(call)) / (_CPU_CYCLES * host.rate * host.lanes(32))
-    moved = _bytes(call)
+    moved = call_bytes(call)
     return max(work, moved / (_CPU_BYTES if isinstance(call.kernel, Kernel) else _CPU_SCALAR))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.ir.integer import ZERO, Int
 from sterna.loops.program import Function
@@ -15,6 +16,7 @@ from sterna.passes.memory_plan import MemoryPlan
 from sterna.passes.views import Views
 from sterna.schedule.schedule import Schedule
 from sterna.te.cost import multiply_adds
+from sterna.te.layout import most_elements
 from sterna.te.tensor import Kernel
 
 
@@ -139,3 +141,12 @@ class Written(Packed):
 def call_multiply_adds(call: Call) -> Int:
     """The multiply-adds of a call; what is written as a loop program has none that count."""
     return multiply_adds(call.kernel) if isinstance(call.kernel, Kernel) else ZERO
+
+
+def call_bytes(call: Call) -> int:
+    """What a kernel reads and writes, each tensor once: of a border that is filled, not what lies within."""
+    kernel = call.kernel
+    moved = (*kernel.inputs, *kernel.outputs)
+    return sum(most_elements(t.shape) * dtypes.size(t.dtype) for t in moved) + sum(
+        int(a.nbytes) for a in call.constants
+    )

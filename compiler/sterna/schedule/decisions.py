@@ -209,6 +209,20 @@ class StageSchedule:
         whole = None if split is None else factors.get(split.parent)
         return None if split is None or whole is None or whole % split.factor else whole // split.factor
 
+    def extent(self, axis: str) -> int | None:
+        """Iterations of the loop over an axis, a last one that is not whole among them; None if they are not known."""
+        own = next((a.extent for a in self.axes if a.name == axis), None)
+        if own is not None:
+            return int(own) if own.is_const else None
+        for r in self.relations:
+            if isinstance(r, Fuse) and r.fused == axis:
+                first, second = self.extent(r.first), self.extent(r.second)
+                return None if r.pitch or first is None or second is None else first * second
+            if isinstance(r, Split) and axis in (r.outer, r.inner):
+                whole = self.extent(r.parent)
+                return r.factor if axis == r.inner else None if whole is None else -(-whole // r.factor)
+        return None
+
     @property
     def reduction_leaves(self) -> set[str]:
         """Leaves derived from a reduction axis."""

@@ -95,6 +95,9 @@ def _devices(target: Target) -> Iterator[Contradiction]:
     if (threads := target.threads) is not None and not 1 <= threads.preferred <= threads.most <= 1024:
         problem = f"preferred is {threads.preferred} and most is {threads.most}"
         yield Contradiction("threads", problem, "1 <= preferred <= most <= 1024")
+    if threads is not None and not 1 <= threads.multiprocessors <= 1 << 16:
+        problem = f"multiprocessors is {threads.multiprocessors}"
+        yield Contradiction("threads", problem, "a number from 1 to 65536")
     if threads is not None and not 0 <= threads.cache_bytes <= 1 << 34:
         yield Contradiction("threads", f"cache_bytes is {threads.cache_bytes}", "a number from 0 to 2^34")
     if threads is not None and threads.asynchronous_bytes not in (0, 4, 8, 16):
@@ -112,7 +115,8 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction(
             "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
         )
-    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), "buffers", "copy_ns", "copied_bytes_per_ns"):
+    times = ("buffers", "launch_ns", "copy_ns", "copied_bytes_per_ns")
+    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *times):
         value = getattr(device, key)
         if not (math.isfinite(value) and value > 0):
             yield Contradiction(key, f"{key} is {value}", "a number greater than 0")

@@ -23,6 +23,7 @@ class Threads:
 
     Args:
         most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
+        multiprocessors: tasks that run at a time, each with all that one part of the device has.
         cache_bytes: of the cache that all groups share.
         fragments: intrinsics for products of fragments of matrices, which a subgroup of threads holds together, by the
             names of `sterna.intrinsics`.
@@ -32,6 +33,7 @@ class Threads:
 
     most: int = 256
     preferred: int = 128
+    multiprocessors: int = 16
     cache_bytes: int = 1 << 20
     fragments: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
@@ -50,6 +52,7 @@ class Device:
         host: the target of kernels that stay on the CPU; "": this machine, or what a caller names.
         buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
+        launch_ns: from the end of a kernel to the first tasks of the next one, which reads what it wrote.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
     """
 
@@ -64,6 +67,7 @@ class Device:
     bytes_per_ns: float = 100.0
     thread_multiply_adds_per_ns: float = 0.1
     thread_bytes_per_ns: float = 0.4
+    launch_ns: float = 2000.0
     copy_ns: float = 10000.0
     copied_bytes_per_ns: float = 6.0
 

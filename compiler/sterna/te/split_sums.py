@@ -1,0 +1,81 @@
+"""A kernel as two: the first computes a long reduction in parts, the second combines them (split-K).
+
+`rfactor` shares a reduction among the threads of a task. Tasks cannot wait for one another, so what they share has to
+end one kernel and begin another. The parts are added up in their order: a result is the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from sterna.ir.integer import as_int, of
+from sterna.te import expr as E
+from sterna.te.axis import Axis
+from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.tensor import Kernel, Tensor, placeholder
+
+
+def split_sum(kernel: Kernel, stage: Tensor, axis: Axis, parts: int) -> tuple[Kernel, Kernel]:
+    """The kernel that reduces each part of an axis, whose output has the parts as its first dimension, and the one that
+    combines them, whose last input that is, and computes all else.
+
+    Args:
+        stage: a plain reduction of the kernel.
+        axis: reduced by it, of a constant extent that the parts divide.
+    """
+    reduction = stage.reduction
+    if reduction is None or reduction.index is not None or axis not in reduction.axes or kernel.scan is not None:
+        raise ValueError(f"{stage.name} of {kernel.name} is no plain reduction over {axis.name}")
+    if not axis.extent.is_const or int(axis.extent) % parts:
+        raise ValueError(f"{parts} parts of {axis.name} are not alike")
+    partial = _partial(stage, reduction, axis, parts, _new_name(kernel))
+    first = _kernel(kernel, f"{kernel.name}_parts", (partial,))
+    given = placeholder(partial.name, partial.shape, partial.dtype)
+    part = Axis("part", parts, reduction=True)
+    read = given[(of(part), *(of(a) for a in stage.axes))]
+    total = replace(stage, body=Reduce(reduction.dtype, combiner=reduction.combiner, a=read, axes=(part,)))
+    second = _kernel(kernel, f"{kernel.name}_total", _with(kernel, stage, total), (given,))
+    return first, second
+
+
+def _partial(stage: Tensor, reduction: Reduce, axis: Axis, parts: int, name: str) -> Tensor:
+    """A reduction over each part of an axis: neighbouring positions are of one part."""
+    length = int(axis.extent) // parts
+    part = Axis("part", parts)
+    own = {a: Axis(a.name, a.extent) for a in stage.axes}
+    inner = {a: Axis(a.name, length if a is axis else a.extent, reduction=True) for a in reduction.axes}
+    values = {a: of(b) for a, b in {**own, **inner}.items()}
+    values[axis] = of(part) * length + of(inner[axis])
+    element = E.substitute_index(reduction.a, values)
+    body = replace(reduction, a=element, axes=tuple(inner.values()))
+    return Tensor(name, (as_int(parts), *stage.shape), stage.dtype, (part, *own.values()), body)
+
+
+def _with(kernel: Kernel, stage: Tensor, total: Tensor) -> tuple[Tensor, ...]:
+    """The outputs of a kernel in which a stage is another one."""
+    new: dict[Tensor, Tensor] = {stage: total}
+
+    def rule(node: Expr) -> Expr | None:
+        return replace(node, tensor=new[node.tensor]) if isinstance(node, Load) and node.tensor in new else None
+
+    for each in kernel.stages:
+        if each is not stage and each.body is not None and any(load.tensor in new for load in each.reads()):
+            new[each] = replace(each, body=E.rewrite(each.body, rule))
+    return tuple(new.get(out, out) for out in kernel.outputs)
+
+
+def _kernel(kernel: Kernel, name: str, outputs: tuple[Tensor, ...], more: tuple[Tensor, ...] = ()) -> Kernel:
+    """A kernel that computes some stages, with those inputs and constants of another that they read."""
+    read = {load.tensor for stage in Kernel(name, (), (), outputs).stages for load in stage.reads()}
+
+    def kept(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(t for t in tensors if t in read)
+
+    return Kernel(name, (*kept(kernel.inputs), *more), kept(kernel.params), outputs)
+
+
+def _new_name(kernel: Kernel) -> str:
+    known = {t.name for t in (*kernel.stages, *kernel.inputs, *kernel.params)}
+    return next(name for n in count() if (name := f"parts{n or ''}") not in known)
