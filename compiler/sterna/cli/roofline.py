@@ -17,8 +17,8 @@ _KERNELS = 20
 _NOTE = (
     "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
-    "memory. conflicts: turns per access to shared\n  memory that wait for a bank. fragments: multiply-adds on "
-    "fragments of matrices"
+    "memory. busy: multiprocessors that have a group, in the mean over waves of groups. conflicts: turns per access\n  "
+    "to shared memory that wait for a bank. fragments: multiply-adds on fragments of matrices"
 )
 
 
@@ -52,6 +52,7 @@ def _total(facts: Roofline) -> str:
         f"{sum(k.calls for k in facts.kernels):,} calls of {len(facts.kernels):,} kernels",
         f"least {size(least)}, moved {_times(moved, least)}, requested {_times(asked, least)}",
         f"{_percent(facts.total('coalesced'), facts.total('accesses'))} of accesses coalesced",
+        f"{100 * facts.busy():.0f} % of {facts.multiprocessors} multiprocessors have a group",
         f"{waiting:.2f} conflicts per access to shared memory",
         f"{work:,} multiply-adds, {_percent(fragments, work)} on fragments",
     ]
@@ -60,7 +61,7 @@ def _total(facts: Roofline) -> str:
 
 def _kernels(kernels: list[KernelAccesses]) -> Table:
     rows = table(
-        *("kernel", "nodes of the model", ">calls", ">groups", ">threads", ">shared", ">least"),
+        *("kernel", "nodes of the model", ">calls", ">groups", ">busy", ">threads", ">shared", ">least"),
         *(">moved", ">requested", ">coalesced", ">conflicts", ">multiply-adds", ">fragments"),
         title="Kernels, of one call each",
     )
@@ -68,7 +69,8 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
         rows.add_row(
             escape(k.name),
             escape(k.sources[0] if k.sources else ""),
-            *(str(k.calls), f"{k.groups:,}", str(k.threads), size(k.shared_bytes) if k.shared_bytes else ""),
+            *(str(k.calls), f"{k.groups:,}", f"{100 * k.busy:.0f} %", str(k.threads)),
+            size(k.shared_bytes) if k.shared_bytes else "",
             *(size(k.least_bytes), _times(k.moved_bytes, k.least_bytes), _times(k.requested_bytes, k.least_bytes)),
             _percent(k.coalesced, k.accesses),
             f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",

@@ -16,6 +16,7 @@ from sterna.passes.kernels import CPU
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Finished, call_multiply_adds
 from sterna.pipeline import walk
+from sterna.targets.target import Threads
 from sterna_runtime.advice import Advice, Option
 
 
@@ -29,6 +30,7 @@ class KernelAccesses:
             what fills fragments up.
         least_bytes: what it reads and writes, every element once; requested_bytes: of the sectors that its subgroups
             ask for, without any cache; moved_bytes: behind a cache that all groups share.
+        busy: the share of the device's multiprocessors that have a group, in the mean over waves of groups.
         accesses, coalesced: of subgroups to the device's memory; shared_accesses, conflicts: to shared memory, and the
             turns that they wait for banks.
     """
@@ -37,6 +39,7 @@ class KernelAccesses:
     sources: tuple[str, ...]
     calls: int
     groups: int
+    busy: float
     threads: int
     shared_bytes: int
     multiply_adds: int
@@ -61,12 +64,18 @@ class Roofline:
     model: str
     target: str
     cache_bytes: int
+    multiprocessors: int
     kernels: tuple[KernelAccesses, ...]
     elsewhere: int
 
     def total(self, name: str) -> int:
         """One of the counts, of a run."""
         return sum(int(getattr(kernel, name)) * kernel.calls for kernel in self.kernels)
+
+    def busy(self) -> float:
+        """The share of multiprocessors that have a group, in the mean over bytes that kernels read or write."""
+        whole = sum(kernel.least_bytes * kernel.calls for kernel in self.kernels)
+        return sum(k.busy * k.least_bytes * k.calls for k in self.kernels) / whole if whole else 0.0
 
 
 def roofline(model: Model, options: Options) -> Roofline:
@@ -82,14 +91,14 @@ def roofline(model: Model, options: Options) -> Roofline:
     finished = walk(read_model(source, reading(options)), context_of(options), "loops")
     assert isinstance(finished, Finished)
     name = source.path.name if source.path is not None else ""
-    return counted(finished, name, options.target.name, options.target.threads.cache_bytes)
+    return counted(finished, name, options.target.name, options.target.threads)
 
 
-def counted(finished: Finished, model: str, target: str, cache_bytes: int) -> Roofline:
+def counted(finished: Finished, model: str, target: str, device: Threads) -> Roofline:
     """The counts of a model whose loops are there.
 
     Args:
-        cache_bytes: of the cache that all groups of threads share.
+        device: how the target runs groups of threads.
     """
     calls = Counter(finished.kernel_of)
     work = {k: P.most(call_multiply_adds(c)) for k, c in zip(finished.kernel_of, finished.sequence.calls, strict=True)}
@@ -101,20 +110,22 @@ def counted(finished: Finished, model: str, target: str, cache_bytes: int) -> Ro
             sources[n],
             calls[n],
             work[n],
-            accesses(finished.kernels[n].function, SUBGROUP, cache_bytes),
+            accesses(finished.kernels[n].function, SUBGROUP, device.cache_bytes),
+            device,
         )
         for n in there
     ]
     elsewhere = sum(calls[n] for n in calls if n not in there)
-    return Roofline(model, target, cache_bytes, tuple(rows), elsewhere)
+    return Roofline(model, target, device.cache_bytes, device.multiprocessors, tuple(rows), elsewhere)
 
 
-def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses) -> KernelAccesses:
+def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses, device: Threads) -> KernelAccesses:
     return KernelAccesses(
         name,
         tuple(sources),
         calls,
         found.groups,
+        device.busy(found.groups),
         found.threads,
         found.shared_bytes,
         work,

@@ -19,6 +19,7 @@ from sterna.passes.decisions import Decide
 from sterna.passes.kernels import Call, in_place
 from sterna.passes.plan_kernels import propose_schedule
 from sterna.passes.stages import Sequenced, call_bytes, call_multiply_adds
+from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.operands import single_reduction
 from sterna.targets.target import Target
 from sterna.te.axis import Axis
@@ -29,6 +30,8 @@ from sterna.te.tensor import Kernel, Tensor
 MOST_PARTS, LEAST_TERMS = 32, 16
 #: Parts come out even for fragments and vectors where their terms are a multiple of this.
 WHOLE = 8
+#: Waves of tasks from which on a device is busy whatever the last wave leaves over.
+WAVES = 2
 #: Of the estimate for one kernel, what two have to save.
 GAIN = 0.15
 
@@ -62,18 +65,16 @@ def split_sums(sequenced: Sequenced, context: PassContext) -> Sequenced:
 def _chosen(call: Call, target: Target, decide: Decide) -> _Parts | None:
     """The parts of a call's kernel; None where one kernel is better."""
     found = _reduction(call)
-    if found is None or (tasks := _tasks(call, target)) is None:
+    schedule = _schedule(call, target) if found is not None else None
+    assert target.threads is not None
+    if found is None or schedule is None or (schedule.tasks or inf) >= WAVES * target.threads.multiprocessors:
         return None
     kernel, stage, axis = found
-    assert target.threads is not None
+    terms = int(axis.extent)
     candidates: dict[int, _Parts | None] = {1: None}
-    if tasks < 2 * target.threads.multiprocessors:
-        terms = int(axis.extent)
-        for parts in range(2, min(MOST_PARTS, terms // LEAST_TERMS) + 1):
-            if terms % (parts * WHOLE) == 0:
-                candidates[parts] = _Parts(split_sum(kernel, stage, axis, parts), axis.name, parts)
-    if len(candidates) == 1:
-        return None
+    for parts in range(2, min(MOST_PARTS, terms // LEAST_TERMS) + 1):
+        if terms % (parts * WHOLE) == 0:
+            candidates[parts] = _Parts(split_sum(kernel, stage, axis, parts), axis.name, parts)
     costs = {
         n: sum(_nanoseconds(each, target) for each in ((call,) if parts is None else _apart(call, parts)))
         for n, parts in candidates.items()
@@ -126,22 +127,21 @@ def _apart(call: Call, parts: _Parts) -> tuple[Call, ...]:
 # ---------------------------------------------------------------- the estimate
 def _nanoseconds(call: Call, target: Target) -> float:
     """What a call takes: its work or its bytes, whichever is longer, as if every wave of tasks took the same time."""
-    threads, device, tasks = target.threads, target.device, _tasks(call, target)
+    threads, device, schedule = target.threads, target.device, _schedule(call, target)
     assert threads is not None
     assert device is not None
-    if tasks is None:
+    if schedule is None or not schedule.tasks:
         return inf
-    waves = -(-tasks // threads.multiprocessors)
-    share = tasks / (waves * threads.multiprocessors)
-    work = most(call_multiply_adds(call)) / device.multiply_adds_per_ns
+    in_fragments = any(stage.tensorized is not None for stage in schedule.stages.values())
+    rate = device.fragment_multiply_adds_per_ns if in_fragments else device.multiply_adds_per_ns
+    work = most(call_multiply_adds(call)) / rate
     moved = call_bytes(call) / device.bytes_per_ns
-    return max(work, moved) / share + device.launch_ns
+    return max(work, moved) / threads.busy(schedule.tasks) + device.launch_ns
 
 
-def _tasks(call: Call, target: Target) -> int | None:
-    """The tasks that the strategies make of a call's kernel; None where they find no schedule with any."""
+def _schedule(call: Call, target: Target) -> Schedule | None:
+    """What strategies propose for a call's kernel; None where they find nothing."""
     try:
-        schedule = propose_schedule(call, target)
+        return propose_schedule(call, target)
     except SternaError:
         return None
-    return None if schedule is None else schedule.tasks

@@ -115,8 +115,8 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction(
             "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
         )
-    times = ("buffers", "launch_ns", "copy_ns", "copied_bytes_per_ns")
-    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *times):
+    others = ("fragment_multiply_adds_per_ns", "buffers", "launch_ns", "copy_ns", "copied_bytes_per_ns")
+    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *others):
         value = getattr(device, key)
         if not (math.isfinite(value) and value > 0):
             yield Contradiction(key, f"{key} is {value}", "a number greater than 0")

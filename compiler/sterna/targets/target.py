@@ -38,6 +38,11 @@ class Threads:
     fragments: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
 
+    def busy(self, tasks: int) -> float:
+        """The share of multiprocessors that have a task, in the mean over all waves of so many."""
+        waves = -(-tasks // self.multiprocessors)
+        return tasks / (waves * self.multiprocessors) if tasks else 0.0
+
 
 @dataclass(frozen=True)
 class Device:
@@ -52,6 +57,7 @@ class Device:
         host: the target of kernels that stay on the CPU; "": this machine, or what a caller names.
         buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
+        fragment_multiply_adds_per_ns: that it does on fragments of matrices.
         launch_ns: from the end of a kernel to the first tasks of the next one, which reads what it wrote.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
     """
@@ -64,6 +70,7 @@ class Device:
     host: str = ""
     buffers: int = 48
     multiply_adds_per_ns: float = 500.0
+    fragment_multiply_adds_per_ns: float = 4000.0
     bytes_per_ns: float = 100.0
     thread_multiply_adds_per_ns: float = 0.1
     thread_bytes_per_ns: float = 0.4
