@@ -34,8 +34,8 @@ def split_sum(kernel: Kernel, stage: Tensor, axis: Axis, parts: int) -> tuple[Ke
     first = _kernel(kernel, f"{kernel.name}_parts", (partial,))
     given = placeholder(partial.name, partial.shape, partial.dtype)
     part = Axis("part", parts, reduction=True)
-    read = given[(of(part), *(of(a) for a in stage.axes))]
-    total = replace(stage, body=Reduce(reduction.dtype, combiner=reduction.combiner, a=read, axes=(part,)))
+    at = (of(part), *(of(a) for a in stage.axes))
+    total = replace(stage, body=Reduce(reduction.dtype, combiner=reduction.combiner, a=given[at], axes=(part,)))
     second = _kernel(kernel, f"{kernel.name}_total", _with(kernel, stage, total), (given,))
     return first, second
 
