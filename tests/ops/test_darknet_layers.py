@@ -143,6 +143,19 @@ def test_local(tmp_path: Path) -> None:
     close(found, y)
 
 
+def test_deconvolutional(tmp_path: Path) -> None:
+    bias, kernel = drawn(3), drawn(X.shape[1], 3, 3, 3)
+    text = "[deconvolutional]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=linear\n"
+    (batch, _, high, wide), big = X.shape, np.zeros((X.shape[0], 3, 2 * X.shape[2] + 1, 2 * X.shape[3] + 1))
+    for row in range(high):
+        for column in range(wide):
+            part = np.einsum("bc,cnij->bnij", X[:, :, row, column], kernel)
+            big[:, :, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3] += part
+    expected = big[:, :, 1:-1, 1:-1] + bias[:, None, None]
+    assert expected.shape == (batch, 3, 2 * high - 1, 2 * wide - 1)
+    close(result(tmp_path, text, [bias, kernel], X), expected)
+
+
 def test_batch_norm(tmp_path: Path) -> None:
     bias, scale, mean, variance = drawn(4, seed=2), drawn(4, seed=3), drawn(4, seed=4), drawn(4, seed=5, positive=True)
     each = (value[:, None, None] for value in (bias, scale, mean, variance))
@@ -260,7 +273,7 @@ def test_older_and_other_detectors(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what is refused
 CONV = "[convolutional]\nfilters=2\nsize=1\nactivation=linear\n"
 REFUSED = {
-    "unknown": ("[sparkle]\n[conv_lstm]\noutput=3\n", "E0104", "[sparkle] is not supported"),
+    "unknown": ("[sparkle]\n[iseg]\noutput=3\n", "E0104", "[sparkle] is not supported"),
     "few": (CONV, "E0103", "numbers left where the layer needs"),
     "binary": ("[convolutional]\nbinary=1\n", "E0113", "binary=1"),
     "activation": ("[activation]\nactivation=sparkle\n", "E0113", "the activation sparkle"),

@@ -134,6 +134,39 @@ def test_lstm(tmp_path_factory: pytest.TempPathFactory, inputs: int, outputs: in
         np.testing.assert_allclose(found, h, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.family("host-llvm")
+@pytest.mark.parametrize(
+    "peephole, bottleneck, normalized, bound", [(0, 0, False, 32.0), (1, 0, True, 0.1), (1, 1, False, 64.0)]
+)
+def test_conv_lstm(peephole: int, bottleneck: int, normalized: bool, bound: float, tmp_path: Path) -> None:
+    text = f"[conv_lstm]\nsize=3\npad=1\noutput=4\nactivation=leaky\nbatch_normalize={int(normalized)}\n"
+    text += f"peephole={peephole}\nbottleneck={bottleneck}\n" + (f"state_constrain={bound}\n" if bound != 32 else "")
+    weights = Drawn(normalized)
+
+    def convolutions(inputs: int, count: int) -> list[Callable[[Array], Array]]:
+        made = [weights.convolution(inputs, 4) for _ in range(count)]
+        return [lambda x, one=one: leaky(one(x)) for one in made]
+
+    def leaky(x: Array) -> Array:
+        return np.where(x > 0, x, 0.1 * x)
+
+    vf, vi, vo = convolutions(4, 3) if peephole else [lambda x: 0.0] * 3
+    w = convolutions(7 if bottleneck else 4, 1 if bottleneck else 4)
+    u = convolutions(4 if bottleneck else 3, 4)
+    xs = [drawn(1, 3, 4, 5, seed=50 + n) for n in range(STEPS)]
+    h, c = np.zeros((1, 4, 4, 5)), np.zeros((1, 4, 4, 5))
+    for x, found in zip(xs, runs(tmp_path, text, weights, xs), strict=True):
+        if bottleneck:
+            both = np.tanh(w[0](np.concatenate([h, x], 1)))
+            f, i, g, o = (one(both) for one in u)
+        else:
+            f, i, g, o = (a(h) + b(x) for a, b in zip(w, u, strict=True))
+        c = sigmoid(f + vf(c)) * c + sigmoid(i + vi(c)) * np.tanh(g)
+        h = sigmoid(o + vo(c)) * np.tanh(c)
+        np.testing.assert_allclose(found, h, rtol=1e-4, atol=1e-5)
+        c = np.clip(c, -bound, bound)
+
+
 def test_a_stride_has_no_state(tmp_path: Path) -> None:
     path = network(tmp_path, "[crnn]\nsize=3\nstride=2\nhidden=4\noutput=2\n", [], (3, 4, 4))
     with pytest.raises(SternaError) as caught:

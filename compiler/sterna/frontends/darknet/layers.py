@@ -7,8 +7,8 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.custom import translations
 from sterna.frontends.darknet.activations import activated
-from sterna.frontends.darknet.products import connected, convolutional, local
-from sterna.frontends.darknet.recurrent import crnn, gru, lstm, rnn
+from sterna.frontends.darknet.products import connected, convolutional, deconvolutional, local
+from sterna.frontends.darknet.recurrent import conv_lstm, crnn, gru, lstm, rnn
 from sterna.frontends.darknet.translation import Translation, Translator
 from sterna.ir.graph import Array, Value
 
@@ -304,8 +304,8 @@ def detection(t: Translation) -> Value:
 DETECTORS = ("yolo", "gaussian_yolo", "region", "detection")
 LAYERS: dict[str, Translator] = {
     "convolutional": convolutional, "connected": connected, "local": local, "batchnorm": batch_norm, "rnn": rnn,
-    "crnn": crnn, "gru": gru, "lstm": lstm, "maxpool": maxpool,
-    "local_avgpool": local_avgpool, "avgpool": avgpool, "route": route, "shortcut": shortcut, "sam": sam,
+    "crnn": crnn, "gru": gru, "lstm": lstm, "conv_lstm": conv_lstm, "deconvolutional": deconvolutional,
+    "maxpool": maxpool, "local_avgpool": local_avgpool, "avgpool": avgpool, "route": route, "shortcut": shortcut, "sam": sam,
     "scale_channels": scale_channels, "upsample": upsample, "reorg": reorg, "reorg3d": reorg3d, "crop": crop,
     "softmax": softmax, "normalization": normalization, "yolo": yolo, "gaussian_yolo": gaussian_yolo, "region": region,
     "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sterna.errors import error
 from sterna.frontends.darknet.activations import activated
 from sterna.frontends.darknet.translation import Translation
@@ -26,6 +28,11 @@ def convolved(t: Translation, x: Value, filters: int, normalize: bool) -> Value:
     Raises:
         SternaError: E0103, E0108, E0109.
     """
+    return convolution_of(t, t.extent(x, 1), filters, normalize)(x)
+
+
+def convolution_of(t: Translation, channels: int, filters: int, normalize: bool) -> Callable[[Value], Value]:
+    """A convolution that has taken its weights, and is applied later. Errors: as `convolved`."""
     s = t.section
     size, groups, stride = s.positive("size"), s.positive("groups"), s.positive("stride")
     strides = s.positive("stride_y", stride), s.positive("stride_x", stride)
@@ -33,19 +40,42 @@ def convolved(t: Translation, x: Value, filters: int, normalize: bool) -> Value:
     padding = (size // 2 if s.integer("pad") else s.integer("padding")) * dilation
     if padding < 0:
         raise error("E0109", f"padding is {padding}")
-    channels = t.extent(x, 1)
     if channels % groups or filters % groups:
         raise error("E0109", f"{channels} channels and {filters} filters do not fall into {groups} groups")
-    biases = t.weights.take(filters)
-    scales, mean, variance = (t.weights.take(filters) for _ in range(3)) if normalize else (None, None, None)
+    finish = _finish(t, filters, normalize)
     kernel = t.weights.take(filters, channels // groups, size, size)
-    y = t.standard(
-        "Conv", x, t.numbers(kernel), None if normalize else t.numbers(biases), strides=strides, pads=(padding,) * 4,
-        dilations=(dilation, dilation), group=groups,
-    )  # fmt: skip
-    if scales is not None and mean is not None and variance is not None:
-        y = t.normalized(y, scales, mean, variance, biases)
-    return y
+
+    def apply(x: Value) -> Value:
+        return finish(
+            t.standard(
+                "Conv", x, t.numbers(kernel), strides=strides, pads=(padding,) * 4, dilations=(dilation, dilation),
+                group=groups,
+            )
+        )  # fmt: skip
+
+    return apply
+
+
+def _finish(t: Translation, filters: int, normalize: bool) -> Callable[[Value], Value]:
+    """What follows the products of a convolution: biases, perhaps of a normalization, whose weights it takes."""
+    biases = t.weights.take(filters)
+    if not normalize:
+        return lambda y: t.op("add", y, t.per_channel(biases, y))
+    scales, mean, variance = (t.weights.take(filters) for _ in range(3))
+    return lambda y: t.normalized(y, scales, mean, variance, biases)
+
+
+def deconvolutional(t: Translation) -> Value:
+    """Of Redmon's own DarkNet. Weights: biases, [scales, means, variances], kernels (channels, filters, height, width)."""
+    s, x = t.section, t.picture()
+    filters, size, stride = s.positive("filters"), s.positive("size"), s.positive("stride")
+    padding = size // 2 if s.integer("pad") else s.integer("padding")
+    if padding < 0 or any((t.extent(x, axis) - 1) * stride + size - 2 * padding < 1 for axis in (2, 3)):
+        raise error("E0109", f"padding is {padding} for windows of {size}")
+    finish = _finish(t, filters, bool(s.integer("batch_normalize")))
+    kernel = t.weights.take(t.extent(x, 1), filters, size, size)
+    y = t.standard("ConvTranspose", x, t.numbers(kernel), strides=(stride, stride), pads=(padding,) * 4)
+    return activated(t, finish(y), "logistic")
 
 
 def connected(t: Translation) -> Value:

@@ -100,8 +100,9 @@ def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes
     x = Value(builder.name(INPUT), types[0])
     results: list[Value] = []
     states = States()
+    steps = net.positive("time_steps")
     for section in layers:
-        results.append(_layer(section, weights, results[-1] if results else x, results, builder, states))
+        results.append(_layer(section, weights, results[-1] if results else x, results, builder, states, steps))
     outputs = {name_of(section): results[section.number] for section in outputs_of(layers)}
     wanted = {value: name_of(section) for section, value in zip(layers, results, strict=True)}
     # `time_steps` of [net] is for training: a run is one step, and what layers remember goes from run to run.
@@ -117,12 +118,12 @@ def _graph(net: Section, layers: list[Section], weights: Weights, shapes: Shapes
 
 
 def _layer(
-    section: Section, weights: Weights, x: Value, before: list[Value], builder: Builder, states: States
+    section: Section, weights: Weights, x: Value, before: list[Value], builder: Builder, states: States, steps: int
 ) -> Value:
     translate = translator_of(section.kind)
     assert translate is not None
     try:
-        return translate(Translation(section, weights, x, before, builder, states))
+        return translate(Translation(section, weights, x, before, builder, states, steps))
     except SternaError as mistake:
         raise mistake.within(section.place) from None
     except TRIPS as problem:

@@ -1,15 +1,15 @@
 """Recurrent layers of DarkNet. One run is one step, as DarkNet's programs run them; what they remember is a state.
 
-`src/rnn_layer.c`, `crnn_layer.c`, `gru_layer.c` and `lstm_layer.c` of AlexeyAB's fork are the reference, for the order
-of the weights as well.
+`src/rnn_layer.c`, `crnn_layer.c`, `gru_layer.c`, `lstm_layer.c` and `conv_lstm_layer.c` of AlexeyAB's fork are the
+reference, for the order of the weights as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sterna.frontends.darknet.activations import function
-from sterna.frontends.darknet.products import convolved, product
+from sterna.frontends.darknet.activations import activated, function
+from sterna.frontends.darknet.products import convolution_of, convolved, product
 from sterna.frontends.darknet.translation import Translation
 from sterna.ir.graph import Value
 
@@ -17,6 +17,8 @@ from sterna.ir.graph import Value
 _OF_STATES = {1: "logistic", 2: "loggy"}
 #: One of the products of a layer: of an operand, with so many results.
 _Product = Callable[[Value, int], Value]
+#: A step of training bounds the cells of `[conv_lstm]` to this, times the steps that are trained at a time.
+_BOUND = 32
 
 
 def _normalizes(t: Translation) -> bool:
@@ -84,4 +86,45 @@ def lstm(t: Translation) -> Value:
     y = t.op("mul", t.logistic(o), t.op("tanh", kept))
     t.leave("state", y)
     t.leave("cell", kept)
+    return y
+
+
+def conv_lstm(t: Translation) -> Value:
+    """As `lstm`, with convolutions for products; with `peephole` the gates see the cell, by convolutions, too.
+
+    With `bottleneck` one convolution brings the last result and the operand together, and the gates see that alone.
+    The cell that goes to the next run is bounded.
+    """
+    s, x = t.section, t.picture()
+    t.refuse("xnor")
+    outputs, sizes = s.positive("output"), [t.extent(x, axis) for axis in (2, 3)]
+    if s.positive("stride") > 1:
+        raise t.unsupported("with a stride")  # the state would not have the sizes of what is added to it
+    narrow = bool(s.integer("bottleneck"))
+    if narrow and s.integer("shortcut"):
+        raise t.unsupported("with bottleneck and shortcut")
+    h, c = t.state("state", (outputs, *sizes)), t.state("cell", (outputs, *sizes))
+    activation = function(t, s.text("lstm_activation", "tanh").lower())
+
+    def convolutions(channels: int, count: int) -> list[Callable[[Value], Value]]:
+        made = [convolution_of(t, channels, outputs, _normalizes(t)) for _ in range(count)]
+        return [lambda value, one=one: activated(t, one(value)) for one in made]  # type: ignore[misc]
+
+    peepholes = convolutions(outputs, 3) if s.integer("peephole") else []
+    if narrow:
+        (joined,) = convolutions(outputs + t.extent(x, 1), 1)
+        both = activation(t, joined(t.op("concat", h, x, axis=1)))
+        f, i, g, o = (one(both) for one in convolutions(outputs, 4))
+    else:
+        of_state = [one(h) for one in convolutions(outputs, 4)]
+        f, i, g, o = _sums(t, of_state, [one(x) for one in convolutions(t.extent(x, 1), 4)])
+    if peepholes:
+        f, i = _sums(t, (f, i), [one(c) for one in peepholes[:2]])
+    kept = t.op("add", t.op("mul", t.logistic(f), c), t.op("mul", t.logistic(i), activation(t, g)))
+    if peepholes:
+        o = t.op("add", o, peepholes[2](kept))
+    y = t.op("mul", t.logistic(o), activation(t, kept))
+    bound = s.number_of("state_constrain", float(_BOUND * t.steps))
+    t.leave("state", y)
+    t.leave("cell", t.op("clip", kept, min=-bound, max=bound) if bound else kept)
     return y

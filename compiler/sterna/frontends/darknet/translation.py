@@ -39,6 +39,7 @@ class Translation(Emitter):
         x: the result of the layer before.
         before: the results of all layers before.
         states: of the network; a layer adds its own.
+        steps: `time_steps` of the network, which some bounds of recurrent layers depend on.
     """
 
     def __init__(
@@ -49,10 +50,12 @@ class Translation(Emitter):
         before: Sequence[Value],
         builder: Builder,
         states: States | None = None,
+        steps: int = 1,
     ):
         name = f"layer{section.number}_{section.kind}"
         super().__init__(builder, section.kind, name, [x], lambda _: "is the layer before")
         self.section, self.weights, self.x, self.before = section, weights, x, before
+        self.steps = steps
         self._names: dict[str, str] = {}
         self.states = states if states is not None else States()
 
