@@ -241,7 +241,7 @@ REFUSED = {
     "dangling": (layer("ReLU", bottoms=("z",)), "E0103", 'nothing makes "z"'),
     "brace": ("layer {", "E0103", "is not as a prototxt"),
     "data": (layer("Data", bottoms=()), "E0105", "deploy.prototxt"),
-    "proposals": (layer("Proposal"), "E0104", "Proposal"),
+    "code": (layer("Python"), "E0104", "the layer Python"),
 }
 
 

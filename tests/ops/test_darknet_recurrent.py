@@ -136,7 +136,7 @@ def test_lstm(tmp_path_factory: pytest.TempPathFactory, inputs: int, outputs: in
 
 @pytest.mark.family("host-llvm")
 @pytest.mark.parametrize(
-    "peephole, bottleneck, normalized, bound", [(0, 0, False, 32.0), (1, 0, True, 0.1), (1, 1, False, 64.0)]
+    ("peephole", "bottleneck", "normalized", "bound"), [(0, 0, False, 32.0), (1, 0, True, 0.1), (1, 1, False, 64.0)]
 )
 def test_conv_lstm(peephole: int, bottleneck: int, normalized: bool, bound: float, tmp_path: Path) -> None:
     text = f"[conv_lstm]\nsize=3\npad=1\noutput=4\nactivation=leaky\nbatch_normalize={int(normalized)}\n"

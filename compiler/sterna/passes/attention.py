@@ -20,9 +20,7 @@ _FLOAT = 4  # bytes
 SHARE_THAT_STAYS = 0.5
 
 
-def find_attention(
-    partition: Partition, target: Target, decide: Decide = by_rule
-) -> tuple[tuple[Node, ...], ...]:
+def find_attention(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     if not any(node.op == "softmax" for node in partition.graph.nodes):
         return ()

@@ -22,9 +22,7 @@ LEAST_SHARE = 0.25
 _POOLS = ("max_pool", "sum_pool")
 
 
-def find_padded_windows(
-    partition: Partition, target: Target, decide: Decide = by_rule
-) -> tuple[tuple[Node, ...], ...]:
+def find_padded_windows(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     found = []
     saves = target.saves_memory

@@ -23,9 +23,7 @@ _FLOAT = 4  # bytes
 _RANK = 4  # rows and columns of images, channels last
 
 
-def find_separable(
-    partition: Partition, target: Target, decide: Decide = by_rule
-) -> tuple[tuple[Node, ...], ...]:
+def find_separable(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
     """The nodes of each such kernel, in order."""
     if not any(_depthwise(node) for node in partition.graph.nodes):
         return ()

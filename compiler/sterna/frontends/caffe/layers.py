@@ -1,4 +1,5 @@
-"""Layers of Caffe, as BVLC's and the forks of SSD, DeepLab and MTCNN run them. Tensors stand as Caffe has them."""
+"""Layers of Caffe, as BVLC's and the forks of SSD, DeepLab, SegNet, MTCNN and Faster R-CNN run them. Tensors stand as
+Caffe has them."""
 
 from __future__ import annotations
 
@@ -12,109 +13,22 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.caffe.detection import prior_box, roi_pooling
 from sterna.frontends.caffe.detections import detection_output
+from sterna.frontends.caffe.proposals import proposal
 from sterna.frontends.caffe.prototxt import Message
+from sterna.frontends.caffe.recurrent import long_memory, simple_recurrence
 from sterna.frontends.caffe.translation import Translation, Translator
+from sterna.frontends.caffe.windows import (
+    choice,
+    convolution,
+    deconvolution,
+    image_to_columns,
+    lrn,
+    pooling,
+    spatial_pyramid,
+    upsample,
+)
 from sterna.frontends.custom import translations
 from sterna.ir.graph import Value
-
-
-# ---------------------------------------------------------------- windows
-def _pair(s: Message, key: str, default: int, *, height: str = "", width: str = "") -> tuple[int, int]:
-    """A setting for both directions: one number, two, or one for each under names of their own."""
-    height, width = height or f"{key}_h", width or f"{key}_w"
-    if height in s.fields or width in s.fields:
-        return s.integer(height, default), s.integer(width, default)
-    values = s.integers(key)
-    if not values:
-        return default, default
-    return (values[0], values[0]) if len(values) == 1 else (values[0], values[1])
-
-
-def _choice(s: Message, key: str, *names: str, default: str = "") -> str:
-    """A setting that is one of some names, or its number."""
-    value = (s.all(key) or [default or names[0]])[-1]
-    if isinstance(value, float) and 0 <= value < len(names):
-        return names[int(value)]
-    return str(value)
-
-
-def _windows(t: Translation, s: Message) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Kernel, strides, padding and dilations of a convolution."""
-    kernel = _pair(s, "kernel_size", 0, height="kernel_h", width="kernel_w")
-    strides, pads, dilations = _pair(s, "stride", 1), _pair(s, "pad", 0), _pair(s, "dilation", 1)
-    if min(*kernel, *strides, *dilations) < 1 or min(pads) < 0:
-        raise error("E0109", f"kernel {kernel}, stride {strides}, pad {pads}, dilation {dilations}")
-    if t.x.type.rank != 4:
-        raise t.unsupported(f"of {t.x.type}")
-    return kernel, strides, pads, dilations
-
-
-def _channels(t: Translation, s: Message) -> tuple[int, int]:
-    # Depthwise layers of forks need not say their groups: every channel is one.
-    alone = t.extent(t.x, 1) if t.kind == "ConvolutionDepthwise" else 1
-    outputs, groups = s.integer("num_output"), s.integer("group", alone)
-    if outputs < 1 or groups < 1 or outputs % groups or t.extent(t.x, 1) % groups:
-        raise error("E0109", f"{t.extent(t.x, 1)} channels and {outputs} outputs do not fall into {groups} groups")
-    return outputs, groups
-
-
-def convolution(t: Translation) -> Value:
-    s = t.settings("convolution_param")
-    kernel, strides, pads, dilations = _windows(t, s)
-    outputs, groups = _channels(t, s)
-    weight = t.fitted(0, "weights", outputs, t.extent(t.x, 1) // groups, *kernel)
-    bias = t.numbers(t.fitted(1, "bias", outputs)) if s.flag("bias_term", True) else None
-    return t.standard(
-        "Conv", t.x, t.numbers(weight), bias, strides=strides, pads=(*pads, *pads), dilations=dilations, group=groups
-    )
-
-
-def deconvolution(t: Translation) -> Value:
-    s = t.settings("convolution_param")
-    kernel, strides, pads, dilations = _windows(t, s)
-    outputs, groups = _channels(t, s)
-    weight = t.fitted(0, "weights", t.extent(t.x, 1), outputs // groups, *kernel)
-    bias = t.numbers(t.fitted(1, "bias", outputs)) if s.flag("bias_term", True) else None
-    return t.standard(
-        "ConvTranspose", t.x, t.numbers(weight), bias, strides=strides, pads=(*pads, *pads), dilations=dilations,
-        group=groups,
-    )  # fmt: skip
-
-
-def pooling(t: Translation) -> Value:
-    """Windows are counted up, unless `round_mode` says otherwise; averages count the padding."""
-    s, x = t.settings("pooling_param"), t.x
-    kind = _choice(s, "pool", "MAX", "AVE", "STOCHASTIC")
-    if kind not in ("MAX", "AVE"):
-        raise t.unsupported(f"of the kind {kind}")
-    if s.flag("global_pooling"):
-        return t.op("reduce_max" if kind == "MAX" else "reduce_mean", x, axes=(2, 3), keep_dims=True)
-    kernel, strides, pads, _ = _windows(t, s)
-    up = s.all("round_mode")[-1:] not in (["FLOOR"], [1.0]) and s.flag("ceil_mode", True)
-    settings: dict[str, Any] = {"kernel_shape": kernel, "strides": strides, "ceil_mode": int(up)}
-    settings["pads"] = (*pads, *pads)
-    if kind == "MAX":
-        return t.standard("MaxPool", x, **settings)
-    return t.standard("AveragePool", x, count_include_pad=1, **settings)
-
-
-def lrn(t: Translation) -> Value:
-    s, x = t.settings("lrn_param"), t.x
-    size, alpha, beta, k = (
-        s.integer("local_size", 5),
-        s.number("alpha", 1.0),
-        s.number("beta", 0.75),
-        s.number("k", 1.0),
-    )
-    region = s.all("norm_region")[-1:] or ["ACROSS_CHANNELS"]
-    if region[0] in ("ACROSS_CHANNELS", 0.0):
-        return t.standard("LRN", x, size=size, alpha=alpha, beta=beta, bias=k)
-    pad = (size - 1) // 2
-    square = t.op("mul", x, x)
-    mean = t.standard(
-        "AveragePool", square, kernel_shape=(size, size), pads=(pad,) * 4, count_include_pad=1, ceil_mode=1
-    )
-    return t.op("div", x, t.op("pow", t.linear(mean, alpha, 1.0), t.number(beta)))
 
 
 # ---------------------------------------------------------------- weights
@@ -259,7 +173,7 @@ def threshold(t: Translation) -> Value:
 
 def eltwise(t: Translation) -> Value:
     s = t.settings("eltwise_param")
-    kind = _choice(s, "operation", "PROD", "SUM", "MAX", default="SUM")
+    kind = choice(s, "operation", "PROD", "SUM", "MAX", default="SUM")
     operators = {"PROD": "mul", "SUM": "add", "MAX": "maximum"}
     factors = s.numbers("coeff")
     if kind not in operators or (factors and (kind != "SUM" or len(factors) != len(t.inputs))):
@@ -401,16 +315,6 @@ def interp(t: Translation) -> Value:
     return t.standard("Resize", x, None, None, wanted, mode="linear", coordinate_transformation_mode="align_corners")
 
 
-def upsample(t: Translation) -> Value:
-    factor, x = t.settings("upsample_param").integer("scale", 2), t.x
-    if not 1 <= factor <= 64 or x.type.rank != 4:
-        raise error("E0109", f"scale is {factor} for {x.type}")
-    batch, channels, height, width = x.shape
-    wide = t.reshape(x, (batch, channels, height, 1, width, 1))
-    wide = t.op("expand", wide, shape=(batch, channels, height, factor, width, factor))
-    return t.reshape(wide, (batch, channels, height * factor, width * factor))
-
-
 # ---------------------------------------------------------------- reductions
 def softmax(t: Translation) -> Value:
     return t.op("softmax", t.x, axis=t.axis(t.settings("softmax_param"), 1))
@@ -418,7 +322,7 @@ def softmax(t: Translation) -> Value:
 
 def reduction(t: Translation) -> Value:
     s, x = t.settings("reduction_param"), t.x
-    kind = _choice(s, "operation", "", "SUM", "ASUM", "SUMSQ", "MEAN", default="SUM")
+    kind = choice(s, "operation", "", "SUM", "ASUM", "SUMSQ", "MEAN", default="SUM")
     if kind not in ("SUM", "ASUM", "SUMSQ", "MEAN"):
         raise error("E0109", f"operation is {kind}")
     x = t.op("abs", x) if kind == "ASUM" else t.op("mul", x, x) if kind == "SUMSQ" else x
@@ -454,6 +358,19 @@ def mvn(t: Translation) -> Value:
     return t.op("div", y, t.linear(spread, 1.0, s.number("eps", 1e-9)))
 
 
+def batch_reindex(t: Translation) -> Value:
+    """The rows that the second operand names."""
+    places = t.input(1)
+    count = t.product(places.shape)
+    return t.op("gather", t.x, t.cast(t.reshape(places, (count,)), "int64"), axis=0)
+
+
+def parameter(t: Translation) -> Value:
+    """A weight as it is."""
+    shape = t.settings("parameter_param").message("shape").integers("dim")
+    return t.numbers(t.fitted(0, "parameter", *shape) if shape else t.blob(0, "parameter"))
+
+
 def unchanged(t: Translation) -> Sequence[Value]:
     """As many results as there are names."""
     return [t.x] * max(len(t.layer.tops), 1)
@@ -472,7 +389,9 @@ LAYERS: dict[str, Translator] = {
     "Flatten": flatten, "Permute": permute, "Concat": concat, "Slice": slice_, "Crop": crop, "Tile": tile,
     "ShuffleChannel": shuffle_channel, "Interp": interp, "Upsample": upsample, "Softmax": softmax,
     "Reduction": reduction, "ArgMax": arg_max, "MVN": mvn, "ROIPooling": roi_pooling, "PriorBox": prior_box,
-    "DetectionOutput": detection_output,
+    "DetectionOutput": detection_output, "SPP": spatial_pyramid, "Im2col": image_to_columns, "LSTM": long_memory,
+    "RNN": simple_recurrence, "Proposal": proposal, "ProposalLayer": proposal, "BatchReindex": batch_reindex,
+    "Parameter": parameter,
     "Dropout": unchanged, "Split": unchanged,
 }  # fmt: skip
 

@@ -103,6 +103,8 @@ def _layer(message: Message, position: int) -> Layer:
     name = message.text("name", f"layer{position}")
     if not kind:
         raise error("E0103", f'the layer "{name}" has no type')
+    if kind == "Python":  # a layer that is code of its own: its class is its kind
+        kind = message.message("python_param").text("layer") or kind
     tops = message.texts("top") or []
     return Layer(kind, name, tuple(message.texts("bottom")), tuple(tops), message)
 

@@ -20,9 +20,10 @@ from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
 from sterna.frontends.pairs import pair_of
+from sterna.frontends.remembered import States
 from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
-from sterna.ir.graph import Array, Graph, Value
+from sterna.ir.graph import Array, Graph, State, Value
 from sterna.ops import Builder
 
 TEXT, WEIGHTS = ".prototxt", ".caffemodel"
@@ -92,6 +93,7 @@ def _graph(network: Network, blobs: dict[str, list[Array]], shapes: Shapes, dims
     inputs = [Value(builder.name(info.name), kind) for info, kind in zip(infos, types, strict=True)]
     values: dict[str, Value | None] = dict(zip((info.name for info in infos), inputs, strict=True))
     wanted: dict[Value, str] = {}
+    states = States()
     for layer in network.layers:
         missing = [name for name in layer.bottoms if name not in values]
         place = f'layer "{layer.name}" ({layer.kind})'
@@ -105,7 +107,7 @@ def _graph(network: Network, blobs: dict[str, list[Array]], shapes: Shapes, dims
         translate = translator_of(layer.kind)
         assert translate is not None
         try:
-            made = translate(Translation(layer, blobs.get(layer.name, ()), given, builder))
+            made = translate(Translation(layer, blobs.get(layer.name, ()), given, builder, states))
             results = [made] if isinstance(made, Value) else list(made)
             if len(results) < len(layer.tops):
                 raise error("E0113", f"{layer.kind} with {len(layer.tops)} results is not supported")
@@ -125,5 +127,10 @@ def _graph(network: Network, blobs: dict[str, list[Array]], shapes: Shapes, dims
         raise SternaError(dict.fromkeys(problems))
     if not outputs:
         raise error("E0103", "the network has no outputs")
-    made_graph = named_graph(network.name, builder.nodes, inputs, tuple(outputs.values()), tuple(outputs), wanted)
-    return replace(made_graph, halves=frozenset(builder.halves))
+    names = tuple(states.before)
+    after = (states.after[name] for name in names)
+    made_graph = named_graph(
+        network.name, builder.nodes, (*inputs, *states.before.values()), (*outputs.values(), *after),
+        (*outputs, *names), wanted,
+    )  # fmt: skip
+    return replace(made_graph, states=tuple(State(name) for name in names), halves=frozenset(builder.halves))

@@ -11,6 +11,7 @@ from sterna.errors import SternaError, error
 from sterna.frontends.caffe.network import Layer
 from sterna.frontends.caffe.prototxt import Message
 from sterna.frontends.emitter import Emitter, axes_of
+from sterna.frontends.remembered import Memory, States
 from sterna.frontends.standard import standard, standard_results
 from sterna.ir.graph import Array, Value
 from sterna.ops import Builder
@@ -26,11 +27,13 @@ class Translation(Emitter):
         layer: with its settings.
         blobs: its weights.
         inputs: what it reads.
+        states: of the network; a layer adds its own.
     """
 
-    def __init__(self, layer: Layer, blobs: Sequence[Array], inputs: Sequence[Value], builder: Builder):
+    def __init__(self, layer: Layer, blobs: Sequence[Array], inputs: Sequence[Value], builder: Builder, states: States):
         super().__init__(builder, layer.kind, layer.name, inputs, lambda n: f'is "{layer.bottoms[n]}"')
         self.layer, self.blobs = layer, list(blobs)
+        self._memory = Memory(states, builder, layer.name)
 
     @property
     def x(self) -> Value:
@@ -66,6 +69,14 @@ class Translation(Emitter):
         """A setting that names a dimension."""
         value = x or self.x
         return axes_of((settings.integer(name, default),), value.type.rank)[0]
+
+    def state(self, name: str, sizes: Sequence[int]) -> Value:
+        """What the run before left, zeros at first."""
+        return self._memory.begin(name, sizes)
+
+    def leave(self, name: str, value: Value) -> None:
+        """What the next run finds in the state."""
+        self._memory.leave(name, value)
 
     # -- building
     def standard(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:

@@ -305,7 +305,8 @@ DETECTORS = ("yolo", "gaussian_yolo", "region", "detection")
 LAYERS: dict[str, Translator] = {
     "convolutional": convolutional, "connected": connected, "local": local, "batchnorm": batch_norm, "rnn": rnn,
     "crnn": crnn, "gru": gru, "lstm": lstm, "conv_lstm": conv_lstm, "deconvolutional": deconvolutional,
-    "maxpool": maxpool, "local_avgpool": local_avgpool, "avgpool": avgpool, "route": route, "shortcut": shortcut, "sam": sam,
+    "maxpool": maxpool, "local_avgpool": local_avgpool, "avgpool": avgpool, "route": route, "shortcut": shortcut,
+    "sam": sam,
     "scale_channels": scale_channels, "upsample": upsample, "reorg": reorg, "reorg3d": reorg3d, "crop": crop,
     "softmax": softmax, "normalization": normalization, "yolo": yolo, "gaussian_yolo": gaussian_yolo, "region": region,
     "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,

@@ -66,7 +66,7 @@ def _finish(t: Translation, filters: int, normalize: bool) -> Callable[[Value], 
 
 
 def deconvolutional(t: Translation) -> Value:
-    """Of Redmon's own DarkNet. Weights: biases, [scales, means, variances], kernels (channels, filters, height, width)."""
+    """Of Redmon's own DarkNet. Weights: biases, [scales, means, variances], kernels (channels, filters, size, size)."""
     s, x = t.section, t.picture()
     filters, size, stride = s.positive("filters"), s.positive("size"), s.positive("stride")
     padding = size // 2 if s.integer("pad") else s.integer("padding")

@@ -13,12 +13,13 @@ from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.custom import how_to_register
 from sterna.frontends.darknet.config import Section, parse
 from sterna.frontends.darknet.layers import DETECTORS, translator_of
-from sterna.frontends.darknet.translation import States, Translation
+from sterna.frontends.darknet.translation import Translation
 from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
 from sterna.frontends.pairs import pair_of
+from sterna.frontends.remembered import States
 from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, State, Value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,15 @@ from sterna.errors import SternaError, error
 from sterna.frontends.darknet.config import Section
 from sterna.frontends.darknet.weights import Weights
 from sterna.frontends.emitter import Emitter
+from sterna.frontends.remembered import Memory, States
 from sterna.frontends.standard import standard
-from sterna.ir.graph import Array, Value, tensor_type
+from sterna.ir.graph import Array, Value
 from sterna.ops import Builder
 from sterna_runtime.advice import Fix
 
 Translator = Callable[["Translation"], Value]
 #: DarkNet adds this to variances; OpenCV adds 1e-6.
 EPSILON = 1e-5
-
-
-@dataclass
-class States:
-    """What a network leaves from one run to the next: name -> the value that a run begins with, and that it leaves."""
-
-    before: dict[str, Value] = field(default_factory=dict)
-    after: dict[str, Value] = field(default_factory=dict)
 
 
 class Translation(Emitter):
@@ -56,8 +48,7 @@ class Translation(Emitter):
         super().__init__(builder, section.kind, name, [x], lambda _: "is the layer before")
         self.section, self.weights, self.x, self.before = section, weights, x, before
         self.steps = steps
-        self._names: dict[str, str] = {}
-        self.states = states if states is not None else States()
+        self._memory = Memory(states if states is not None else States(), builder, f"layer{section.number}")
 
     def unsupported(self, what: str, fix: Fix | None = None) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
@@ -82,15 +73,11 @@ class Translation(Emitter):
 
     def state(self, name: str, sizes: Sequence[int]) -> Value:
         """What the run before left, zeros at first: (batch, *sizes). The batch must be a number."""
-        batch = self.extent(self.x, 0)
-        full = self.builder.name(f"layer{self.section.number}_{name}")
-        self._names[name] = full
-        self.states.before[full] = Value(full, tensor_type("float32", (batch, *sizes)))
-        return self.states.before[full]
+        return self._memory.begin(name, (self.extent(self.x, 0), *sizes))
 
     def leave(self, name: str, value: Value) -> None:
         """What the next run finds in the state."""
-        self.states.after[self._names[name]] = value
+        self._memory.leave(name, value)
 
     def picture(self, x: Value | None = None) -> Value:
         """An operand with four dimensions."""

@@ -1,8 +1,8 @@
 """HDF5 files: groups, attributes and arrays, with the names that h5py gives to what is asked of them.
 
-    file = File(path)
-    file.attrs.get("model_config")
-    file["layers/dense/vars/0"][()]
+file = File(path)
+file.attrs.get("model_config")
+file["layers/dense/vars/0"][()]
 """
 
 from __future__ import annotations

@@ -227,7 +227,14 @@ def _by_lane(t: Tensor, context: Context) -> bool:
 
 
 def _tile(
-    rows: int, vectors: int, gates: int, registers: int, rate: float, loads: float, most: int, by_lane: int = 0,
+    rows: int,
+    vectors: int,
+    gates: int,
+    registers: int,
+    rate: float,
+    loads: float,
+    most: int,
+    by_lane: int = 0,
     splat_loads: bool = True,
 ) -> tuple[int, int]:
     """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate.
