@@ -113,3 +113,56 @@ def test_other_compressions_are_refused() -> None:
     with pytest.raises(SternaError, match="filter 32000") as refusal:
         File(file.getvalue())["a"][()]
     assert refusal.value.codes == ("E0103",)
+
+
+def replaced(content: bytes, before: bytes, after: bytes) -> bytes:
+    """The file with those bytes changed wherever they are."""
+    assert before in content
+    assert len(before) == len(after)
+    return content.replace(before, after)
+
+
+@pytest.mark.parametrize("form", ["earliest", "latest"])
+def test_sizes_beyond_any_array_beside_zero_are_refused(form: str) -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w", libver=form) as made:
+        made.create_dataset("a", (0, 0x11223344), "f4")
+        made.attrs["b"] = np.zeros((0, 0x55667788), np.float32)
+    content = file.getvalue()
+    for size in (0x11223344, 0x55667788):
+        content = replaced(content, size.to_bytes(8, "little"), (1 << 63).to_bytes(8, "little"))
+    held = File(content)
+    for read in (lambda: held["a"], lambda: held.attrs["b"]):
+        with pytest.raises(SternaError, match="an array without elements has the shape"):
+            read()
+
+
+def test_chunks_of_a_number_without_dimensions_are_refused() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        made.create_dataset("a", data=np.ones(77, np.float32), chunks=(77,))
+    content = replaced(file.getvalue(), b"\x01\x01\x01" + bytes(5) + b"\x4d", b"\x01\x00\x01" + bytes(5) + b"\x4d")
+    content = replaced(content, b"\x03\x02\x02", b"\x03\x02\x01")
+    with pytest.raises(SternaError, match="has chunks of another shape"):
+        File(content)["a"][()]
+
+
+def test_a_text_that_many_elements_refer_to_is_refused() -> None:
+    """No file can make itself many times as large by it."""
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        made.attrs["a"] = ["q" * 100_000, *[""] * 2000]
+    content = file.getvalue()
+    begin = content.index((100_000).to_bytes(4, "little"))
+    content = content[:begin] + content[begin : begin + 16] * 2001 + content[begin + 16 * 2001 :]
+    with pytest.raises(SternaError, match="refer to each other without end"):
+        File(content).attrs["a"]
+
+
+def test_links_through_many_names_are_bounded() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        made["a"] = h5py.SoftLink("./" * 30_000)
+        made["b"] = h5py.SoftLink("/a" + "/a" * 1000)
+    with pytest.raises(SternaError, match="its links lead back to themselves"):
+        File(file.getvalue())["b"]

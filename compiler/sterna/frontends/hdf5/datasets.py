@@ -169,7 +169,7 @@ class Dataset:
 
     def _from_chunks(self) -> Array:
         shape, chunk, stored = self.shape, self._layout.chunk, self.type.stored
-        if len(chunk) != len(shape) or not all(chunk):
+        if not shape or len(chunk) != len(shape) or not all(chunk):
             raise damaged("an array in chunks has chunks of another shape")
         count = math.prod(chunk)
         size = count * stored.itemsize

@@ -23,8 +23,9 @@ from sterna.frontends.hdf5.storage import Cursor, Storage, damaged, decoded, not
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MOST_LINKS = 32  # symbolic links that a name may lead through
-_MOST_FOLLOWED = 100_000  # and that are followed in all, as one may lead through several
+_MOST_FOLLOWED = 100_000  # names in all links that are followed, as one link may lead through several
 _HARD, _SOFT = 0, 1
+_LINK_NAMES, _ATTRIBUTE_NAMES = 5, 8  # kinds of records in B-trees
 
 
 class _Objects:
@@ -61,6 +62,7 @@ class _Objects:
         content = self._heaps[address].get(number)
         if content is None or len(content) < size:
             raise damaged("a text is not in its heap")
+        self.storage.count(size)  # as many elements may refer to one text
         return content[:size]
 
 
@@ -83,7 +85,7 @@ class Attributes(Mapping[str, Any]):
                         data = shared_body(storage, message.kind, data).data
                     known[_attribute_name(Cursor(storage, data))] = data
                 elif message.kind == headers.ATTRIBUTE_INFO:
-                    for data in _dense(storage, message.data, 2, 8, 8):
+                    for data in _dense(storage, message.data, 2, _ATTRIBUTE_NAMES):
                         known[_attribute_name(Cursor(storage, data))] = data
             self._known = known
         return self._known
@@ -118,7 +120,7 @@ class Group(Mapping[str, Any]):
                 elif message.kind == headers.LINK:
                     links.update([_link(Cursor(storage, message.data))])
                 elif message.kind == headers.LINK_INFO:
-                    links.update(_link(Cursor(storage, data)) for data in _dense(storage, message.data, 8, 5, 4))
+                    links.update(_link(Cursor(storage, data)) for data in _dense(storage, message.data, 8, _LINK_NAMES))
             self._known = dict(sorted(links.items()))
         return self._known
 
@@ -154,7 +156,7 @@ class Group(Mapping[str, Any]):
                 return None
             leads = at._links().get(name)
             if isinstance(leads, str):
-                self._objects.followed += 1
+                self._objects.followed += 1 + leads.count("/")
                 if links >= _MOST_LINKS or self._objects.followed > _MOST_FOLLOWED:
                     raise damaged("its links lead back to themselves")
                 at = at._find(leads, links + 1)
@@ -236,14 +238,13 @@ def _root(storage: Storage) -> int:
     return address
 
 
-def _dense(storage: Storage, info: bytes, order_size: int, kind: int, skip: int) -> Iterator[bytes]:
+def _dense(storage: Storage, info: bytes, order_size: int, kind: int) -> Iterator[bytes]:
     """Links or attributes that are not in the header, as messages.
 
     Args:
         info: the message that says where they are.
         order_size: bytes of the number that the next one gets.
-        kind: of the records in the B-tree of their names.
-        skip: how a record begins: with a hash of the name before the identifier (4), or with the identifier (8 bytes).
+        kind: of the records in the B-tree of their names: `_LINK_NAMES` or `_ATTRIBUTE_NAMES`.
     """
     cursor = Cursor(storage, info)
     cursor.take(1)
@@ -254,8 +255,8 @@ def _dense(storage: Storage, info: bytes, order_size: int, kind: int, skip: int)
         return
     heap = FractalHeap(storage, heap_address)
     for record in records(storage, names, kind):
-        if skip == 4:
-            record.take(4)
+        if kind == _LINK_NAMES:
+            record.take(4)  # a hash of the name
             yield heap[record.take(record.left)]
         else:
             identifier, flags = record.take(8), record.number(1)

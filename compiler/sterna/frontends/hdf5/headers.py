@@ -5,6 +5,7 @@ Section IV of the specification.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ DATASPACE, LINK_INFO, DATATYPE, OLD_FILL, FILL, LINK, EXTERNAL, LAYOUT = range(1
 FILTERS, ATTRIBUTE, _CONTINUATION, SYMBOL_TABLE, ATTRIBUTE_INFO = 0x0B, 0x0C, 0x10, 0x11, 0x15
 _SHARED = 2
 MOST_DIMENSIONS = 32
+_MOST_BESIDE_ZERO = 1 << 31  # what the other sizes of an array without elements may multiply to: numpy bounds them too
 
 
 @dataclass(frozen=True)
@@ -129,4 +131,7 @@ def shape_of(cursor: Cursor) -> tuple[int, ...] | None:
         raise damaged(f"a dataspace has {rank} dimensions")
     if version == 2 and kind == 2:
         return None
-    return tuple(cursor.length() for _ in range(rank))
+    shape = tuple(cursor.length() for _ in range(rank))
+    if 0 in shape and math.prod(length for length in shape if length) > _MOST_BESIDE_ZERO:
+        raise damaged(f"an array without elements has the shape {shape}")
+    return shape

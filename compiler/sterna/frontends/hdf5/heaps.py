@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sterna.frontends.hdf5.indexes import records
+from sterna.frontends.hdf5.indexes import bytes_of, records
 from sterna.frontends.hdf5.storage import Cursor, Storage, damaged, not_read
 
 
@@ -80,7 +80,7 @@ class FractalHeap:
         self._table = _Table(width, start, largest)
         self._bits = bits
         self._offset_size = (bits + 7) // 8
-        self._size_size = min((largest.bit_length() + 6) // 8, encoded_size(largest_managed))
+        self._size_size = min((largest.bit_length() + 6) // 8, bytes_of(largest_managed))
         self._huge: dict[int, tuple[int, int]] | None = None
 
     def __getitem__(self, identifier: bytes) -> bytes:
@@ -150,8 +150,3 @@ class FractalHeap:
         if block is None:
             raise damaged("a block of a heap is missing")
         return block + offset - begin
-
-
-def encoded_size(limit: int) -> int:
-    """Bytes of an integer up to a limit."""
-    return max(limit.bit_length() + 7, 8) // 8

@@ -72,14 +72,14 @@ def records(storage: Storage, address: int | None, kind: int) -> Iterator[Cursor
         return
     most = [(node_size - 10) // size]  # records of a node at each depth, and in all that is below it
     below, below_size = [most[0]], [0]
-    count_size = _bytes_of(most[0])
+    count_size = bytes_of(most[0])
     for level in range(1, depth + 1):
         pointer = storage.offset_size + count_size + below_size[level - 1]
         most.append((node_size - 10 - pointer) // (size + pointer))
         if most[-1] <= 0:
             raise damaged("a B-tree has nodes that are too small")
         below.append((most[-1] + 1) * below[-1] + most[-1])
-        below_size.append(_bytes_of(below[-1]))
+        below_size.append(bytes_of(below[-1]))
     waiting, seen = [(root, count, depth)], set[int]()
     while waiting:
         place, count, level = waiting.pop()
@@ -130,5 +130,6 @@ def fixed_array(storage: Storage, address: int | None, filtered: bool) -> Iterat
             yield first + n, chunk, stored, entry.number(4) if filtered else 0
 
 
-def _bytes_of(limit: int) -> int:
+def bytes_of(limit: int) -> int:
+    """Bytes of an integer up to a limit."""
     return max(limit.bit_length() + 7, 8) // 8

@@ -59,11 +59,19 @@ class Storage:
             SternaError: E0103, it does not lie in the file, or more was read than the file can hold.
         """
         self._check(address, size)
-        self._structure -= size + _EVERY_READ
-        if self._structure < 0:
-            raise damaged("its blocks refer to each other without end")
+        self.count(size + _EVERY_READ)
         self._file.seek(address)
         return self._file.read(size)
+
+    def count(self, size: int) -> None:
+        """Counts bytes of the file's structure that are about to be looked at.
+
+        Raises:
+            SternaError: E0103, they are more than the file can hold.
+        """
+        self._structure -= size
+        if self._structure < 0:
+            raise damaged("its blocks refer to each other without end")
 
     def cursor(self, address: int, size: int) -> Cursor:
         """A cursor over a block."""

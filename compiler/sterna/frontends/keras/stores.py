@@ -45,7 +45,12 @@ class Store(Protocol):
 
 def places(kinds: Sequence[str]) -> list[int]:
     """How many of the same class come before each of the layers of a list: the numbers that `Store.child` takes."""
-    return [list(kinds[:n]).count(kind) for n, kind in enumerate(kinds)]
+    counts = dict.fromkeys(kinds, 0)
+    numbers = []
+    for kind in kinds:
+        numbers.append(counts[kind])
+        counts[kind] += 1
+    return numbers
 
 
 def snake_case(name: str) -> str:
