@@ -74,7 +74,7 @@ class Reader:
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
         self.symbols: dict[str, Int] = {}
-        self.shared = Shared(Names(program.ranges))
+        self.shared = Shared(Names(program.ranges), program.ranges)
         self.writes = any(functional(node.target)[1] for node in program.graph.all_nodes())
         self.depth = 0
 
@@ -228,10 +228,12 @@ class Reader:
         target, writes = functional(node.target)
         values = [found for found in arguments.values() if isinstance(found, Value)]
         names = [name for _, arg in node.inputs for name in _tensor_names(arg)]
+        self.note_complexes(graph, names, scope)
         work = Translation(
             node, node.name or f"{node.target}:{position}", arguments, values, self.builder,
             lambda n: self.origin(scope, names[n] if n < len(names) else ""), self.shared,
             [graph.tensors.get(name) for output in node.outputs for name in _tensor_names(output)],
+            [graph.tensors.get(name) for name in names],
         )  # fmt: skip
         results = self.made(work, target, scope)
         flat = _flat(results)
@@ -252,6 +254,14 @@ class Reader:
             scope.tensors[name] = self.bound(work, target, node, scope, value, n, bool(writes) and n == 0)
             if value is not None:
                 self.wanted.setdefault(value, name)
+
+    def note_complexes(self, graph: GraphInfo, names: Sequence[str], scope: Scope) -> None:
+        """Operands that are complex, among them those that are read anew after a write to their memory."""
+        for name in names:
+            info = graph.tensors.get(name)
+            value = scope.tensors[name].read() if info is not None and info.dtype in COMPLEX else None
+            if value is not None:
+                self.shared.complexes.add(value)
 
     def made(self, work: Translation, target: str, scope: Scope) -> Any:
         """What a node gives."""

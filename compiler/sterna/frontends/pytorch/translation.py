@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,10 +28,11 @@ class Shared:
             of the scales (None: one for all).
         names: of dimensions.
         complexes: tensors of pairs that stand for complex ones.
+        limits: the least and the greatest size of a symbol of the program; None: not bounded.
     """
 
-    def __init__(self, names: Names):
-        self.names = names
+    def __init__(self, names: Names, limits: Mapping[str, tuple[int, int | None]]):
+        self.names, self.limits = names, limits
         self.dequantized: dict[Value, tuple[Value, Value, Value | None, int | None]] = {}
         self.complexes: set[Value] = set()
 
@@ -43,6 +45,7 @@ class Translation(Emitter):
         arguments: by the names of the operator's schema; those that are left out have its defaults.
         values: the tensors among them, in order.
         results: what the program declares of the results that are tensors.
+        operands: and of those among the arguments.
     """
 
     def __init__(
@@ -55,9 +58,11 @@ class Translation(Emitter):
         origin: Callable[[int], str],
         shared: Shared,
         results: Sequence[TensorInfo | None] = (),
+        operands: Sequence[TensorInfo | None] = (),
     ):
         super().__init__(builder, node.target, name, values, origin)
         self.node, self.arguments, self.shared, self.results = node, dict(arguments), shared, tuple(results)
+        self.operands = tuple(operands)
 
     # -- arguments
     def arg(self, name: str, default: Any = None) -> Any:
@@ -179,6 +184,15 @@ class Translation(Emitter):
             if item.data is not None and item.data.size == 1:
                 return as_int(int(item.data.reshape(-1)[0]))
         raise error("E0107", f"{self.kind} needs sizes that are constant or follow from the inputs' sizes")
+
+    def declared_limit(self, axis: int = 0) -> int | None:
+        """How large the program says that a dimension of the first result is at most; None where it does not say it."""
+        info = next(iter(self.results), None)
+        said = info.sizes[axis] if info is not None and axis < len(info.sizes) else None
+        if not isinstance(said, str):
+            return said
+        found = re.fullmatch(r"(?:Symbol\('(\w+)'.*\)|(\w+))", said)
+        return None if found is None else self.shared.limits.get(found[1] or found[2], (0, None))[1]
 
     def scalar_type(self, default: str, name: str = "dtype") -> str:
         """The element type that an argument asks for."""

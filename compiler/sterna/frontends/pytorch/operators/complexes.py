@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from sterna.errors import error
+from sterna.frontends.angles import arc_tangent
+from sterna.frontends.pytorch.operators import transforms
+from sterna.frontends.pytorch.operators.pairs import joined, parts
 from sterna.frontends.pytorch.translation import Translation, Translator
-from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
-from sterna.ir.integer import IntLike, as_int
-
-
-def parts(t: Translation, z: Value) -> tuple[Value, Value]:
-    """The real and the imaginary part of a tensor, complex or not."""
-    if z not in t.shared.complexes:
-        return z, t.full(z.shape, 0, z.dtype)
-    last = z.type.rank - 1
-    return t.take(z, last, 0), t.take(z, last, 1)
-
-
-def joined(t: Translation, real: Value, imaginary: Value) -> Value:
-    """A complex tensor of its parts."""
-    shape = t.broadcast(real, imaginary)
-    rows = [t.unsqueeze(t.expand(part, shape), len(shape)) for part in (real, imaginary)]
-    return t.op("concat", *rows, axis=len(shape))
 
 
 def _both(t: Translation, *names: str) -> list[tuple[Value, Value]]:
@@ -98,113 +84,43 @@ def apart(translate: Translator) -> Translator:
     return run
 
 
-# ---------------------------------------------------------------- Fourier
-def _factor(norm: Any, inverse: bool, size: Any) -> Any:
-    """What a transform is multiplied by, over an inverse's own 1 / n; norm as torch.fft spells it, or its number."""
-    forward = {"": 0, "backward": 0, "ortho": 1, "forward": 2, 0: 0, 1: 1, 2: 2}.get(norm, 0)
-    if isinstance(norm, int):  # of the core set: what the transform itself is divided by
-        power = {0: 0.0, 1: 0.5, 2: 1.0}[forward]
-    else:
-        power = {0: 1.0 if inverse else 0.0, 1: 0.5, 2: 0.0 if inverse else 1.0}[forward]
-    return float(size) ** -power
+def angle(t: Translation) -> Value:
+    a, b = parts(t, t.tensor())
+    return arc_tangent(t, b, a)
 
 
-def transformed(t: Translation, z: Value, axis: int, inverse: bool, norm: Any, is_real: bool = False) -> Value:
-    """The transform of a tensor of pairs along a dimension; of a real one, the half that tells all."""
-    size = t.extent(z, axis)
-    if not size:
-        raise error("E0108", f"{t.kind} of an empty tensor")
-    y = standard(
-        t, "DFT", z, None, t.constant(axis, "int64"), inverse=int(inverse), onesided=int(is_real and not inverse)
-    )
-    factor = _factor(norm, inverse, size) * (size if inverse else 1)
-    return y if factor == 1 else t.op("mul", y, t.scalar(factor, y.dtype))
-
-
-def _sized(t: Translation, z: Value, axis: int, size: int | None) -> Value:
-    """A dimension cut or filled with zeros."""
-    if size is None or size == t.extent(z, axis):
-        return z
-    have = t.extent(z, axis)
-    if size < have:
-        return t.cut(z, axis, 0, size)
-    after: list[IntLike] = [size - have if n == axis else 0 for n in range(z.type.rank)]
-    return t.pad(z, (0,) * z.type.rank, after)
-
-
-def _axes(t: Translation, rank: int, default: Iterable[int]) -> list[int]:
-    found = t.arg("dim", list(default))
-    return [t.axis(int(n), rank) for n in (found if isinstance(found, (list, tuple)) else [found])]
-
-
-def _pairs(t: Translation, x: Value) -> tuple[Value, int]:
-    """A tensor as pairs, and its rank without them."""
-    if x in t.shared.complexes:
-        return x, x.type.rank - 1
-    return joined(t, x, t.full(x.shape, 0, x.dtype)), x.type.rank
-
-
-def _lengths(t: Translation, axes: list[int]) -> list[int | None]:
-    given = t.arg("s", t.arg("n"))
-    found = list(given) if isinstance(given, (list, tuple)) else [given]
-    return [*(None if n is None or n == -1 else int(n) for n in found), *[None] * (len(axes) - len(found))][: len(axes)]
-
-
-def _default(t: Translation, rank: int) -> Iterable[int]:
+def filled(t: Translation) -> Value:
+    """zeros, ones and full, of numbers whose imaginary part is 0 unless it is given."""
     name = t.kind.split(".")[1]
-    return (-2, -1) if name.endswith("2") else range(rank) if name.endswith("n") else (-1,)
+    value = complex(t.arg("fill_value", 1 if name.startswith("ones") else 0))
+    x = t.maybe("self")
+    shape = t.sizes_of("size") if "size" in t.arguments else () if x is None else parts(t, x)[0].shape
+    double = t.arg("dtype") == "complex128" or (x is not None and x.dtype == "float64")
+    dtype = "float64" if double else "float32"
+    return joined(t, t.full(shape, value.real, dtype), t.full(shape, value.imag, dtype))
 
 
-def _norm(t: Translation) -> Any:
-    return t.arg("normalization") if "normalization" in t.arguments else t.arg("norm", "")
+def _bilinear(translate: Translator, names: tuple[str, ...]) -> Translator:
+    """(a + ib)(c + id) = ac - bd + i(ad + bc)."""
 
+    def run(t: Translation) -> Value:
+        listed = len(names) == 1
+        operands = t.tensors(names[0]) if listed else [t.tensor(name) for name in names]
+        if len(operands) != 2 or t.maybe("bias") is not None:
+            raise error("E0111", f"{t.kind} of {len(operands)} complex operands, or with a bias, is not supported")
+        (a, b), (c, d) = (parts(t, operand) for operand in operands)
 
-def complex_to_complex(inverse: bool | None) -> Translator:
-    def translate(t: Translation) -> Value:
-        z, rank = _pairs(t, t.tensor())
-        back = not t.flag("forward", True) if inverse is None else inverse
-        axes = _axes(t, rank, _default(t, rank))
-        for axis, size in zip(axes, _lengths(t, axes), strict=True):
-            z = transformed(t, _sized(t, z, axis, size), axis, back, _norm(t))
-        return z
+        def product(*values: Value) -> Value:
+            given = {names[0]: list(values)} if listed else dict(zip(names, values, strict=True))
+            inner = Translation(t.node, t.name, {**t.arguments, **given}, values, t.builder, t.origin, t.shared)
+            made = translate(inner)
+            assert isinstance(made, Value)
+            return made
 
-    return translate
+        real = t.op("sub", product(a, c), product(b, d))
+        return joined(t, real, t.op("add", product(a, d), product(b, c)))
 
-
-def real_to_complex(t: Translation) -> Value:
-    x = t.tensor()
-    axes = _axes(t, x.type.rank, _default(t, x.type.rank))
-    if not t.flag("onesided", True):
-        return complex_to_complex(False)(t)  # type: ignore[return-value]
-    lengths = _lengths(t, axes)
-    x = _sized(t, x, axes[-1], lengths[-1])
-    z = transformed(t, t.unsqueeze(x, x.type.rank), axes[-1], False, _norm(t), is_real=True)
-    for axis, size in zip(axes[:-1], lengths[:-1], strict=True):
-        z = transformed(t, _sized(t, z, axis, size), axis, False, _norm(t))
-    return z
-
-
-def complex_to_real(t: Translation) -> Value:
-    z, rank = _pairs(t, t.tensor())
-    axes = _axes(t, rank, _default(t, rank))
-    lengths = _lengths(t, axes)
-    last = axes[-1]
-    for axis, size in zip(axes[:-1], lengths[:-1], strict=True):
-        z = transformed(t, _sized(t, z, axis, size), axis, True, _norm(t))
-    whole = t.integer("last_dim_size") if "last_dim_size" in t.arguments else lengths[-1]
-    whole = 2 * (t.extent(z, last) - 1) if whole is None else whole
-    half = _sized(t, z, last, whole // 2 + 1)
-    count = whole - (whole // 2 + 1)
-    if count:
-        # The other half mirrors this one, conjugated.
-        starts = [as_int(count if n == last else 0) for n in range(z.type.rank)]
-        sizes = [as_int(count) if n == last else size for n, size in enumerate(half.shape)]
-        steps = [-1 if n == last else 1 for n in range(z.type.rank)]
-        mirrored = t.op("slice", half, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
-        mirrored = t.op("mul", mirrored, t.constant([1.0, -1.0], z.dtype))
-        half = t.op("concat", half, mirrored, axis=last)
-    y = transformed(t, half, last, True, _norm(t))
-    return t.take(y, y.type.rank - 1, 0)
+    return run
 
 
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
@@ -220,13 +136,21 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(magnitude, "abs.default"), **_named(conjugate, "conj.default", "_conj.default", "conj_physical.default"),
     **_named(lambda t: parts(t, t.tensor())[0], "real.default"),
     **_named(lambda t: parts(t, t.tensor())[1], "imag.default"),
+    **_named(angle, "angle.default"),
+    **_named(filled, "zeros.default", "ones.default", "full.default", "zeros_like.default", "ones_like.default",
+             "full_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default"),
+    **_named(same, "lift_fresh.default", "lift_fresh_copy.default", "resolve_neg.default", "to.dtype_layout",
+             "to.device"),
     **_named(polar, "polar.default"), **_named(exponential, "exp.default"),
     **_named(lambda t: joined(t, t.tensor("real"), t.tensor("imag")), "complex.default"),
-    **_named(complex_to_complex(False), "fft_fft.default", "fft_fft2.default", "fft_fftn.default"),
-    **_named(complex_to_complex(True), "fft_ifft.default", "fft_ifft2.default", "fft_ifftn.default"),
-    **_named(complex_to_complex(None), "_fft_c2c.default"),
-    **_named(real_to_complex, "fft_rfft.default", "fft_rfft2.default", "fft_rfftn.default", "_fft_r2c.default"),
-    **_named(complex_to_real, "fft_irfft.default", "fft_irfft2.default", "fft_irfftn.default", "_fft_c2r.default"),
+    **transforms.TRANSLATORS,
+}  # fmt: skip
+
+#: Operators that are linear in each of two operands.
+_BILINEAR = {
+    **dict.fromkeys(("aten.mm.default", "aten.bmm.default"), ("self", "mat2")),
+    "aten.matmul.default": ("self", "other"), "aten.einsum.default": ("tensors",),
+    "aten.linear.default": ("input", "weight"),
 }  # fmt: skip
 
 #: Operators that act on the parts one by one.
@@ -236,8 +160,13 @@ APART = frozenset(
         "add.Tensor", "sub.Tensor", "neg.default", "view.default", "reshape.default", "unsqueeze.default",
         "squeeze.dim", "squeeze.dims", "slice.Tensor", "select.int", "expand.default", "permute.default",
         "transpose.int", "cat.default", "stack.default", "index.Tensor", "index_select.default", "flatten.using_ints",
-        "split.Tensor", "split_with_sizes.default", "unbind.int", "sum.dim_IntList", "mean.dim", "repeat.default",
+        "split.Tensor", "split_with_sizes.default",
+        "fft_fftshift.default", "fft_ifftshift.default", "pad.default", "constant_pad_nd.default", "chunk.default",
+        "narrow.default", "sum.default", "mean.default", "copy.default", "squeeze.default", "movedim.int",
+        "gather.default", "expand_as.default", "slice_scatter.default", "where.self", "tile.default",
+        "unbind.int", "sum.dim_IntList", "mean.dim", "repeat.default",
         "flip.default", "roll.default", "_unsafe_view.default", "unflatten.int", "embedding.default", "t.default",
+        "mT.default",
     )
 )  # fmt: skip
 
@@ -252,6 +181,8 @@ def complex_translator(target: str, plain: Callable[[str], Translator]) -> Trans
         return TRANSLATORS[target]
     if target in APART:
         return apart(plain(target))
+    if target in _BILINEAR:
+        return _bilinear(plain(target), _BILINEAR[target])
     raise error("E0111", f"{target} of complex numbers is not supported")
 
 

@@ -55,8 +55,17 @@ def general(t: Translation) -> Value:
     return convolved(t, x, t.flag("transposed"), spatial)
 
 
+def of_steps(t: Translation) -> Value:
+    """conv_tbc: (time, batch, channels), with weights (width, channels, filters)."""
+    x, pad = t.tensor(), t.integer("pad", 0)
+    weight = t.transpose(t.tensor("weight"), (2, 1, 0))
+    y = standard(t, "Conv", t.transpose(x, (1, 2, 0)), weight, t.maybe("bias"), pads=(pad, pad))
+    return t.transpose(y, (2, 0, 1))
+
+
 TRANSLATORS: dict[str, Translator] = {
     **{f"aten.conv{n}d.{overload}": convolution(n) for n in (1, 2, 3) for overload in ("default", "padding")},
+    "aten.conv_tbc.default": of_steps,
     "aten.conv_transpose1d.default": convolution(1, True),
     "aten.conv_transpose2d.input": convolution(2, True),
     "aten.conv_transpose3d.input": convolution(3, True),

@@ -47,7 +47,7 @@ def inverse_with_info(t: Translation) -> tuple[Value, Value]:
     return linear_algebra.inverted(t, a), _no_faults(t, a)
 
 
-def _of_a_batch(t: Translation, a: Value, b: Value) -> tuple[Value, Value]:
+def of_a_batch(t: Translation, a: Value, b: Value) -> tuple[Value, Value]:
     """Matrices and right sides of the same batches."""
     batch = broadcast((a.shape[:-2], b.shape[:-2]))
     return t.expand(a, (*batch, *a.shape[-2:])), t.expand(b, (*batch, *b.shape[-2:]))
@@ -65,7 +65,7 @@ def _solved_left(t: Translation, a: Value, b: Value) -> Value:
     is_vector = b.type.rank == 1 or (b.type.rank == a.type.rank - 1 and b.shape == a.shape[:-1])
     if is_vector:
         b = t.unsqueeze(b, b.type.rank)
-    x = linear_algebra.solved(t, *_of_a_batch(t, a, b))
+    x = linear_algebra.solved(t, *of_a_batch(t, a, b))
     return t.reshape(x, x.shape[:-1]) if is_vector else x
 
 
@@ -88,7 +88,7 @@ def solve_triangular(t: Translation) -> Value:
     lower, left = not t.flag("upper"), t.flag("left", True)
     if not left:
         a, b, lower = linear_algebra.turned(t, a), linear_algebra.turned(t, b), not lower
-    x = linear_algebra.triangular_solved(t, *_of_a_batch(t, a, b), lower=lower, unit=t.flag("unitriangular"))
+    x = linear_algebra.triangular_solved(t, *of_a_batch(t, a, b), lower=lower, unit=t.flag("unitriangular"))
     return x if left else linear_algebra.turned(t, x)
 
 
@@ -96,9 +96,18 @@ def cholesky_solve(t: Translation) -> Value:
     """The x of l l^T x = b, of a factor."""
     b, factor = t.tensor("self"), t.tensor("input2")
     lower = linear_algebra.turned(t, factor) if t.flag("upper") else factor
-    lower, b = _of_a_batch(t, lower, b)
+    lower, b = of_a_batch(t, lower, b)
     y = linear_algebra.triangular_solved(t, lower, b)
     return linear_algebra.triangular_solved(t, linear_algebra.turned(t, lower), y, lower=False)
+
+
+def solve_triangular_old(t: Translation) -> tuple[Value, Value]:
+    """torch.triangular_solve, which gives the matrix, too."""
+    b, a = t.tensor("self"), t.tensor("A")
+    upper, unit = t.flag("upper", True), t.flag("unitriangular")
+    matrix = linear_algebra.turned(t, a) if t.flag("transpose") else a
+    lower = upper == t.flag("transpose")
+    return linear_algebra.triangular_solved(t, *of_a_batch(t, matrix, b), lower=lower, unit=unit), a
 
 
 TRANSLATORS: dict[str, Translator] = {
@@ -108,5 +117,5 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.inverse.default": inverse, "aten.linalg_inv.default": inverse,
     "aten.linalg_inv_ex.default": inverse_with_info, "aten.linalg_solve.default": solve,
     "aten.linalg_solve_ex.default": solve_with_info, "aten._linalg_solve_ex.default": _solve_with_factors,
-    "aten.linalg_solve_triangular.default": solve_triangular,
+    "aten.linalg_solve_triangular.default": solve_triangular, "aten.triangular_solve.default": solve_triangular_old,
 }  # fmt: skip

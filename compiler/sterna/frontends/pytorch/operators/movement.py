@@ -203,19 +203,11 @@ def tile(t: Translation) -> Value:
 
 def repeat_interleave(t: Translation) -> Value:
     """Every element so many times, one after the other."""
-    x, times = t.tensor(), t.arg("repeats")
-    axis = t.arg("dim")
+    x, axis = t.tensor(), t.arg("dim")
     if axis is None:
         x, axis = t.reshape(x, (x.type.elements,)), 0
     axis = t.axis(int(axis), x.type.rank)
-    if isinstance(times, Value) and times.data is not None:
-        counts = times.data.reshape(-1).tolist()
-        extent = t.extent(x, axis)
-        counts = counts * extent if len(counts) == 1 else counts
-        return t.op(
-            "gather", x, t.constant([n for n, count in enumerate(counts) for _ in range(count)], "int64"), axis=axis
-        )
-    many = t.size_from(times)
+    many = t.size_from(t.arg("repeats"))
     wide = t.unsqueeze(x, axis + 1)
     shape = [*wide.shape[: axis + 1], many, *wide.shape[axis + 2 :]]
     return t.reshape(t.expand(wide, shape), (*x.shape[:axis], x.shape[axis] * many, *x.shape[axis + 1 :]))
@@ -311,9 +303,10 @@ def _pad_of(mode: str) -> Translator:
 
 def diagonal(t: Translation) -> Value:
     """The elements with the same position along two dimensions, last."""
-    x = t.tensor()
+    is_last = "linalg" in t.kind
+    x = t.tensor("A" if is_last else "self")
     offset = t.integer("offset", 0)
-    a, b = t.dim("dim1", default=0), t.dim("dim2", default=1)
+    a, b = (t.axis(t.integer(name, default - 2 * is_last), x.type.rank) for name, default in (("dim1", 0), ("dim2", 1)))
     rows, columns = t.extent(x, a), t.extent(x, b)
     count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     order = [n for n in range(x.type.rank) if n not in (a, b)]
@@ -428,15 +421,17 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(split_at, "tensor_split.indices"),
     **_named(unbind, "unbind.int", "unbind_copy.int"),
     **_named(cat, "cat.default", "concat.default", "concatenate.default"), **_named(stack, "stack.default"),
-    **_named(stacked_along(1, 1), "hstack.default"), **_named(stacked_along(2, 0), "vstack.default"),
+    **_named(stacked_along(1, 1), "hstack.default"),
+    **_named(stacked_along(2, 0), "vstack.default", "row_stack.default"),
     **_named(stacked_along(3, 2), "dstack.default"),
     **_named(columns, "column_stack.default"), **_named(repeat, "repeat.default"), **_named(tile, "tile.default"),
-    **_named(repeat_interleave, "repeat_interleave.self_int", "repeat_interleave.self_Tensor"),
+    **_named(repeat_interleave, "repeat_interleave.self_int"),
     **_named(flip, "flip.default", "fliplr.default", "flipud.default"), **_named(roll, "roll.default"),
     **_named(rot90, "rot90.default"), **_named(pad, "pad.default", "constant_pad_nd.default"),
     **_named(_pad_of("reflect"), *(f"reflection_pad{n}d.default" for n in (1, 2, 3))),
     **_named(_pad_of("replicate"), *(f"replication_pad{n}d.default" for n in (1, 2, 3))),
-    **_named(diagonal, "diagonal.default", "diagonal_copy.default"), **_named(diagonal_matrices, "diag_embed.default"),
+    **_named(diagonal, "diagonal.default", "diagonal_copy.default", "linalg_diagonal.default"),
+    **_named(diagonal_matrices, "diag_embed.default"),
     **_named(diag, "diag.default"), **_named(differences, "diff.default"),
     **_named(_triangle(True), "triu.default"), **_named(_triangle(False), "tril.default"),
     **_named(pixel_shuffle, "pixel_shuffle.default"), **_named(pixel_unshuffle, "pixel_unshuffle.default"),

@@ -168,6 +168,43 @@ def max_unpool(t: Translation, x: Value, spatial: int) -> Value:
     return t.reshape(t.op("scatter_elements", zeros, index, flat, axis=2), (*x.shape[:2], *sizes))
 
 
+def fractional(t: Translation, x: Value, spatial: int) -> tuple[Value, ...]:
+    """The greatest of windows at places that given numbers say, one for each plane (B. Graham, 2014), and where."""
+    kernel, counts = t.spatial("kernel_size", spatial, 1), t.spatial("output_size", spatial, 1)
+    samples = t.tensor("random_samples")
+    sizes = [t.extent(x, n + 2) for n in range(spatial)]
+    place = t.expand(t.reshape(t.counting(math.prod(sizes)), (1, 1, *sizes)), x.shape)
+    for n, (size, count, width) in enumerate(zip(sizes, counts, kernel, strict=True)):
+        axis = n + 2
+        # PyTorch's samples are of the last dimension first.
+        sample = t.take(samples, 2, spatial - 1 - n)
+        starts = _fractional_starts(t, sample, size, count, width)
+        lone = [count if m == axis else size_ if m < 2 else 1 for m, size_ in enumerate(x.shape)]
+        wide = [count if m == axis else size_ for m, size_ in enumerate(x.shape)]
+        best, where = x, place
+        for offset in range(width):
+            index = t.op("add", t.reshape(starts, lone), t.scalar(offset, "int64"))
+            index = t.expand(index, wide)
+            found, at = (t.op("gather_elements", v, index, axis=axis) for v in (x, place))
+            better = None if not offset else t.op("greater", found, best)
+            best = found if better is None else t.op("where", better, found, best)
+            where = at if better is None else t.op("where", better, at, where)
+        x, place = best, where
+    return x, place
+
+
+def _fractional_starts(t: Translation, sample: Value, size: int, count: int, width: int) -> Value:
+    """(batch, channels, count): floor((n + u) a) - floor(u a), the last window at the end."""
+    if count == 1:
+        return t.full((*sample.shape, 1), size - width, "int64")
+    step = t.scalar((size - width) / (count - 1), sample.dtype)
+    u = t.unsqueeze(sample, 2)
+    numbers = t.op("add", t.counting(count - 1, sample.dtype), u)
+    starts = t.op("sub", t.op("floor", t.op("mul", numbers, step)), t.op("floor", t.op("mul", u, step)))
+    last = t.full((*sample.shape, 1), size - width, "int64")
+    return t.op("concat", t.cast(starts, "int64"), last, axis=2)
+
+
 TRANSLATORS: dict[str, Translator] = {
     **{f"aten.max_pool{n}d.default": _batched(n, max_pool) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices.default": _batched(n, max_pool_with_places) for n in (1, 2, 3)},
@@ -175,5 +212,6 @@ TRANSLATORS: dict[str, Translator] = {
     **{f"aten.adaptive_avg_pool{n}d.default": _batched(n, _adaptive("AveragePool", "reduce_mean")) for n in (1, 2, 3)},
     **{f"aten._adaptive_avg_pool{n}d.default": _batched(n, _adaptive("AveragePool", "reduce_mean")) for n in (2, 3)},
     **{f"aten.adaptive_max_pool{n}d.default": _batched(n, adaptive_max_with_places) for n in (1, 2, 3)},
+    **{f"aten.fractional_max_pool{n}d.default": _batched(n, fractional) for n in (2, 3)},
     **{f"aten.max_unpool{n}d.default": _batched(n, max_unpool) for n in (2, 3)},
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 from sterna.errors import error
 from sterna.frontends.pytorch.operators.matrices import product
+from sterna.frontends.pytorch.operators.movement import reversed_along
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard_results
 from sterna.ir.graph import Value
@@ -45,14 +46,17 @@ def layers(kind: str) -> Translator:
         directions = 2 if t.flag("bidirectional") else 1
         params, biased = t.tensors("params"), t.flag("has_biases", True)
         count, each = t.integer("num_layers", 1), 4 if biased else 2
+        projected = kind == "lstm" and len(params) == count * directions * (each + 1)
+        each += projected
         if len(params) != count * directions * each:
-            raise t.unsupported(f"with {len(params)} weights for {count} layers, as with projections,")
+            raise error("E0103", f"{t.kind} has {len(params)} weights for {count} layers")
         last: list[list[Value]] = [[] for _ in range(states)]
         for layer in range(count):
             parts = [params[(layer * directions + d) * each :][:each] for d in range(directions)]
-            y, *ends = _layer(t, operator, order, settings, x, parts, [
-                t.cut(state, 0, layer * directions, directions) for state in initial
-            ])  # fmt: skip
+            begins = [t.cut(state, 0, layer * directions, directions) for state in initial]
+            made = _projected(t, x, parts, begins) if projected else _layer(
+                t, operator, order, settings, x, parts, begins)  # fmt: skip
+            y, *ends = made
             for kept, end in zip(last, ends, strict=True):
                 kept.append(end)
             # (time, directions, batch, hidden) as (time, batch, directions * hidden)
@@ -88,6 +92,48 @@ def _layer(
     )
 
 
+def _projected(t: Translation, x: Value, parts: list[list[Value]], initial: list[Value]) -> tuple[Value, ...]:
+    """An LSTM layer whose hidden state is a product of what its gates give (H. Sak and others, 2014).
+
+    Returns:
+        (steps, directions, batch, projection), and the states (directions, batch, ...) in the end.
+    """
+    steps, results, ends = t.extent(x, 0), [], list[list[Value]]()
+    for n, (w, r, *biases, projection) in enumerate(parts):
+        given = product(t, x, t.transpose(w, (1, 0)))
+        for bias in biases:
+            given = t.op("add", given, bias)
+        hidden = t.extent(r, 0) // 4
+        turned = t.transpose(r, (1, 0)), t.transpose(projection, (1, 0))
+
+        def step(
+            number: Value, carried: list[Value], n: int = n, given: Value = given, hidden: int = hidden,
+            turned: tuple[Value, Value] = turned,
+        ) -> tuple[list[Value], list[Value]]:  # fmt: skip
+            h, c = carried
+            place = t.op("sub", t.scalar(steps - 1, "int64"), number) if n else number
+            gates = t.op("add", t.take(t.op("gather", given, t.reshape(place, (1,)), axis=0), 0, 0),
+                         product(t, h, turned[0]))  # fmt: skip
+            i, f, g, o = (t.cut(gates, 1, k * hidden, hidden) for k in range(4))
+            h, c = _lstm_states(t, i, f, g, o, c)
+            h = product(t, h, turned[1])
+            return [h, c], [h]
+
+        (h, c), (rows,) = t.repeat(steps, [t.take(state, 0, n) for state in initial], step)
+        results.append(t.unsqueeze(reversed_along(t, rows, (0,)) if n else rows, 1))
+        ends.append([t.unsqueeze(h, 0), t.unsqueeze(c, 0)])
+    if len(parts) == 1:
+        return results[0], *ends[0]
+    return (t.op("concat", *results, axis=1), *(t.op("concat", *both, axis=0) for both in zip(*ends, strict=True)))
+
+
+def _lstm_states(t: Translation, i: Value, f: Value, g: Value, o: Value, c: Value) -> tuple[Value, Value]:
+    """The hidden state and the cell that gates make of the cell before."""
+    kept = t.op("mul", t.op("sigmoid", f), c)
+    cell = t.op("add", kept, t.op("mul", t.op("sigmoid", i), t.op("tanh", g)))
+    return t.op("mul", t.op("sigmoid", o), t.op("tanh", cell)), cell
+
+
 def _gates(t: Translation, x: Value, h: Value) -> tuple[Value, Value]:
     """What the input and the hidden state give to the gates."""
     found = []
@@ -110,9 +156,7 @@ def lstm_cell(t: Translation) -> tuple[Value, Value]:
     a, b = _gates(t, t.tensor("input"), states[0])
     both = t.op("add", a, b)
     i, f, g, o = (_cut(t, both, n, 4) for n in range(4))
-    kept = t.op("mul", t.op("sigmoid", f), states[1])
-    cell = t.op("add", kept, t.op("mul", t.op("sigmoid", i), t.op("tanh", g)))
-    return t.op("mul", t.op("sigmoid", o), t.op("tanh", cell)), cell
+    return _lstm_states(t, i, f, g, o, states[1])
 
 
 def gru_cell(t: Translation) -> Value:

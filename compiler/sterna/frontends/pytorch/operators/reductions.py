@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from sterna.errors import error
+from sterna.frontends.decompositions import singular
 from sterna.frontends.emitter import is_float
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.pytorch.operators.comparisons import as_bool
@@ -183,13 +186,25 @@ def any_norm(t: Translation) -> Value:
     if order is None or order == "fro" or len(axes) == 1:
         number = 2.0 if order is None or isinstance(order, str) else float(order)
         return norm_of(t, x, number, axes, t.flag("keepdim"))
-    raise t.unsupported(f"of the order {order}")
+    return norm_of_matrices(t, x, order, axes, t.flag("keepdim"))
 
 
-def matrix_norm(t: Translation) -> Value:
-    t.arguments.setdefault("dim", (-2, -1))
-    t.arguments.setdefault("ord", "fro")
-    return any_norm(t)
+def norm_of_matrices(t: Translation, x: Value, order: Any, axes: tuple[int, ...], keep: bool) -> Value:
+    """The greatest or least sum of a column or row; of singular values the greatest, the least, or the sum ("nuc")."""
+    if len(axes) != 2:
+        raise error("E0109", f"{t.kind} of {len(axes)} dimensions")
+    a = t.transpose(x, (*(n for n in range(x.type.rank) if n not in axes), *axes))
+    end = "reduce_min" if order != "nuc" and order < 0 else "reduce_max"
+    if order == "nuc" or abs(order) == 2:
+        s = singular(t, a)[1]
+        y = t.op("reduce_sum" if order == "nuc" else end, s, axes=(s.type.rank - 1,), keep_dims=False)
+    elif abs(order) in (1, math.inf):
+        summed = a.type.rank - (2 if abs(order) == 1 else 1)
+        sums = t.op("reduce_sum", t.op("abs", a), axes=(summed,), keep_dims=False)
+        y = t.op(end, sums, axes=(sums.type.rank - 1,), keep_dims=False)
+    else:
+        raise t.unsupported(f"of the order {order}")
+    return t.reshape(y, [1 if n in axes else size for n, size in enumerate(x.shape)]) if keep else y
 
 
 def log_sum_exp(t: Translation) -> Value:
@@ -250,7 +265,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(norm, "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype", "norm.ScalarOpt_dtype",
              "linalg_vector_norm.default"),
     **_named(any_norm, "linalg_norm.default", "linalg_norm.ord_str"),
-    **_named(matrix_norm, "linalg_matrix_norm.str_ord"),
     **_named(log_sum_exp, "logsumexp.default", "special_logsumexp.default"),
     **_named(_running("cumulative_sum"), "cumsum.default"), **_named(_running("cumulative_product"), "cumprod.default"),
     **_named(log_cumulative, "logcumsumexp.default"),

@@ -131,8 +131,9 @@ def expand_as(t: Translation) -> Value:
 
 
 def at_least(rank: int) -> Translator:
-    def translate(t: Translation) -> Value:
-        x = t.tensor()
+    """Of a tensor, or of each of some."""
+
+    def widened(t: Translation, x: Value) -> Value:
         shape = list(x.shape)
         while len(shape) < rank:
             if rank == 3 and len(shape) == 2:
@@ -141,7 +142,8 @@ def at_least(rank: int) -> Translator:
                 shape.insert(0, as_int(1))
         return t.reshape(x, shape)
 
-    return translate
+    return lambda t: [widened(t, x) for x in t.tensors("tensors")] if "tensors" in t.arguments else widened(
+        t, t.tensor())  # fmt: skip
 
 
 def broadcast_tensors(t: Translation) -> list[Value]:
@@ -180,8 +182,9 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(move, "movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist"),
     **_named(expand, "expand.default", "broadcast_to.default", "expand_copy.default"),
     **_named(expand_as, "expand_as.default"),
-    **_named(at_least(1), "atleast_1d.default"), **_named(at_least(2), "atleast_2d.default"),
-    **_named(at_least(3), "atleast_3d.default"),
+    **_named(at_least(1), "atleast_1d.default", "atleast_1d.Sequence"),
+    **_named(at_least(2), "atleast_2d.default", "atleast_2d.Sequence"),
+    **_named(at_least(3), "atleast_3d.default", "atleast_3d.Sequence"),
     **_named(broadcast_tensors, "broadcast_tensors.default"),
     **_named(unfold, "unfold.default"),
 }  # fmt: skip

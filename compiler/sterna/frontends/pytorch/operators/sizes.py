@@ -26,6 +26,17 @@ def count(t: Translation) -> Int:
     return t.tensor().type.elements
 
 
+def memory_offset(t: Translation) -> int:
+    """Every tensor begins a memory of its own; programs ask only to test where a view lies."""
+    return 0
+
+
+def memory_stride(t: Translation) -> Int:
+    """How far apart neighbours along a dimension lie in memory: elements are in order."""
+    x = t.tensor()
+    return math.prod(x.shape[t.dim() + 1 :], start=as_int(1))
+
+
 def nothing(t: Translation) -> tuple[()]:
     """What only tests, or says something to PyTorch."""
     return ()
@@ -150,6 +161,7 @@ _TESTS = """
 
 TRANSLATORS: dict[str, Translator] = {
     "aten.sym_size.int": size, "aten.sym_size.default": sizes, "aten.size.int": size,
+    "aten.sym_storage_offset.default": memory_offset, "aten.sym_stride.int": memory_stride,
     "aten.sym_numel.default": count, "aten.numel.default": count,
     **dict.fromkeys(_TESTS.split(), nothing),
     **{f"_operator.{name}": function for name, function in _ARITHMETIC.items()},

@@ -1,0 +1,243 @@
+"""Decompositions of matrices, and what is computed of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sterna.frontends import decompositions, linear_algebra
+from sterna.frontends.pytorch.operators.linear_algebra import of_a_batch
+from sterna.frontends.pytorch.operators.matrices import product
+from sterna.frontends.pytorch.operators.reductions import norm_of, norm_of_matrices
+from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+
+
+def _matrix(t: Translation) -> Value:
+    return t.floating(next((name for name in ("A", "input") if name in t.arguments), "self"))
+
+
+def sign_and_log(t: Translation) -> tuple[Value, Value]:
+    """The sign of a determinant, and the log of its size."""
+    found = decompositions.eliminated(t, _matrix(t))
+    pivots = decompositions.diagonal(t, found.both)
+    last = (pivots.type.rank - 1,)
+    signs = t.op("reduce_prod", t.op("sign", pivots), axes=last, keep_dims=False)
+    size = t.op("reduce_sum", t.op("log", t.op("abs", pivots)), axes=last, keep_dims=False)
+    return t.op("mul", signs, t.reshape(found.sign, signs.shape)), size
+
+
+def log_of_determinant(t: Translation) -> Value:
+    sign, size = sign_and_log(t)
+    return t.op("where", t.op("less", sign, t.scalar(0, sign.dtype)), t.scalar(math.nan, sign.dtype), size)
+
+
+def orthogonal(t: Translation) -> tuple[Value, Value]:
+    a, mode = _matrix(t), str(t.arg("mode", "reduced"))
+    q, r = decompositions.orthogonal(t, a)
+    if mode == "complete":
+        return q, r
+    k = min(t.extent(a, -2), t.extent(a, -1))
+    r = t.cut(r, r.type.rank - 2, 0, k)
+    return (t.full((0,), 0, a.dtype) if mode == "r" else t.cut(q, q.type.rank - 1, 0, k)), r
+
+
+def _symmetric(t: Translation) -> Value:
+    """A symmetric matrix of the triangle that is read."""
+    a, upper = _matrix(t), str(t.arg("UPLO", "L")).upper() == "U"
+    half = decompositions.triangle(t, a, upper)
+    rest = decompositions.triangle(t, a, upper, 1 if upper else -1)
+    return t.op("add", half, linear_algebra.turned(t, rest))
+
+
+def eigen(t: Translation) -> tuple[Value, Value]:
+    return decompositions.symmetric_eigen(t, _symmetric(t))
+
+
+def _completed(t: Translation, u: Value) -> Value:
+    """Orthonormal columns with those that are missing to a square matrix."""
+    rows, columns = t.extent(u, -2), t.extent(u, -1)
+    if rows == columns:
+        return u
+    q, _ = decompositions.orthogonal(t, u)
+    last = u.type.rank - 1
+    return t.op("concat", u, t.cut(q, last, columns, rows - columns), axis=last)
+
+
+def singular(t: Translation) -> tuple[Value, Value, Value]:
+    u, s, v = decompositions.singular(t, _matrix(t))
+    if t.flag("full_matrices", True):
+        u, v = _completed(t, u), _completed(t, v)
+    return u, s, linear_algebra.turned(t, v)
+
+
+def singular_old(t: Translation) -> tuple[Value, Value, Value]:
+    """torch.svd, which gives v itself, and the columns of both that are needed unless `some` is false."""
+    u, s, v = decompositions.singular(t, _matrix(t))
+    return (u, s, v) if t.flag("some", True) else (_completed(t, u), s, _completed(t, v))
+
+
+def singular_values(t: Translation) -> Value:
+    return decompositions.singular(t, _matrix(t))[1]
+
+
+def _end(t: Translation, s: Value, greatest: bool, keep: bool = False) -> Value:
+    return t.op("reduce_max" if greatest else "reduce_min", s, axes=(s.type.rank - 1,), keep_dims=keep)
+
+
+def _least_counted(t: Translation, a: Value, s: Value) -> Value:
+    """What singular values must exceed to count: `atol`, `rtol` or `rcond`, or the rounding errors of the greatest."""
+    relative = t.arg("rtol", t.arg("rcond"))
+    absolute = t.arg("atol", t.arg("tol"))
+    if relative is None:
+        size = np.finfo(dtypes.to_numpy(a.dtype)).eps * max(t.extent(a, -2), t.extent(a, -1))
+        relative = float(size) if absolute is None else 0.0
+    bounds = [t.as_value(number, a.dtype) for number in (relative, 0.0 if absolute is None else absolute)]
+    bounds = [t.unsqueeze(b, b.type.rank) if b.type.rank else b for b in bounds]
+    return t.op("maximum", t.op("mul", _end(t, s, True, True), bounds[0]), bounds[1])
+
+
+def rank(t: Translation) -> Value:
+    a = _matrix(t)
+    s = decompositions.singular(t, a)[1]
+    above = t.cast(t.op("greater", s, _least_counted(t, a, s)), "int64")
+    return t.op("reduce_sum", above, axes=(s.type.rank - 1,), keep_dims=False)
+
+
+def pseudo_inverse(t: Translation) -> Value:
+    a = _matrix(t)
+    t.arguments.setdefault("rcond", 1e-15 if "pinverse" in t.kind else None)
+    u, s, v = decompositions.singular(t, a)
+    counts, one = t.op("greater", s, _least_counted(t, a, s)), t.scalar(1, s.dtype)
+    factors = t.op("where", counts, t.op("div", one, t.op("where", counts, s, one)), t.scalar(0, s.dtype))
+    return product(t, t.op("mul", v, t.unsqueeze(factors, s.type.rank - 1)), linear_algebra.turned(t, u))
+
+
+def condition(t: Translation) -> Value:
+    order = t.arg("p")
+    if order not in (None, 2, -2):
+        raise t.unsupported(f"of the order {order}")
+    s = decompositions.singular(t, _matrix(t))[1]
+    ends = _end(t, s, True), _end(t, s, False)
+    return t.op("div", *(ends[::-1] if order == -2 else ends))
+
+
+def factors_and_pivots(t: Translation) -> tuple[Value, Value, Value]:
+    """Factors in one matrix, the rows that changed places, from 1, and no fault."""
+    a = _matrix(t)
+    found = decompositions.eliminated(t, a)
+    pivots = t.op("add", found.swaps, t.scalar(1, "int64"))
+    return found.both, t.cast(pivots, "int32"), t.full(a.shape[:-2], 0, "int32")
+
+
+def factors_apart(t: Translation) -> tuple[Value, Value, Value]:
+    """(p, l, u) with a = p l u."""
+    a = _matrix(t)
+    found, unit = decompositions.eliminated(t, a), linear_algebra.identity(t, a)
+    lower = t.op("add", decompositions.triangle(t, found.both, False, -1), unit)
+    own = t.constant(np.arange(t.extent(a, -1))[:, None], "int64")
+    hit = t.op("equal", own, linear_algebra.turned(t, found.order))
+    return t.cast(hit, a.dtype), lower, decompositions.triangle(t, found.both, True)
+
+
+def solved_by_factors(t: Translation) -> Value:
+    """The x of a x = b, of the factors of a."""
+    is_old = "LU_data" in t.arguments
+    names = ("LU_data", "LU_pivots", "self") if is_old else ("LU", "pivots", "B")
+    both, pivots, b = (t.tensor(name) for name in names)
+    if not t.flag("left", True) or t.flag("adjoint"):
+        raise t.unsupported("from the right, or of transposed matrices,")
+    both, b = of_a_batch(t, both, b)
+    swaps = t.op("sub", t.cast(pivots, "int64"), t.scalar(1, "int64"))
+    last = swaps.type.rank - 1
+
+    def step(number: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
+        other = t.op("gather", swaps, t.reshape(number, (1,)), axis=last)
+        return [decompositions.swapped(t, carried[0], number, t.unsqueeze(other, last))], []
+
+    (b,), _ = t.repeat(t.extent(swaps, last), [b], step)
+    y = linear_algebra.triangular_solved(t, both, b, unit=True)
+    return linear_algebra.triangular_solved(t, both, y, lower=False)
+
+
+def power(t: Translation) -> Value:
+    """Products of a matrix with itself, or of its inverse, by squaring."""
+    a, n = _matrix(t), t.integer("n")
+    if n < 0:
+        a, n = linear_algebra.inverted(t, a), -n
+    y: Value | None = None
+    while n:
+        if n % 2:
+            y = a if y is None else product(t, y, a)
+        n //= 2
+        a = product(t, a, a) if n else a
+    return linear_algebra.identity(t, a) if y is None else y
+
+
+def exponential(t: Translation) -> Value:
+    return decompositions.exponential(t, _matrix(t))
+
+
+def matrix_norm(t: Translation) -> Value:
+    """Of an order, Frobenius' where none is given."""
+    x = t.floating("self" if "self" in t.arguments else "A")
+    order = t.arg("ord", t.arg("p", "fro"))
+    if "nuclear" in t.kind:
+        order = "nuc"
+    axes = t.axes("dim", x.type.rank) if t.arg("dim") is not None else (x.type.rank - 2, x.type.rank - 1)
+    if order == "fro":
+        return norm_of(t, x, 2.0, axes, t.flag("keepdim"))
+    return norm_of_matrices(t, x, order, axes, t.flag("keepdim"))
+
+
+def dot(t: Translation) -> Value:
+    a, b = t.together(t.tensor("x"), t.tensor("y"))
+    both = t.op("mul", a, b)
+    return t.op("reduce_sum", both, axes=(t.axis(t.integer("dim", -1), both.type.rank),), keep_dims=False)
+
+
+def inverse_of_factor(t: Translation) -> Value:
+    """The inverse of l l^T (cholesky_inverse)."""
+    factor = t.tensor()
+    lower = linear_algebra.turned(t, factor) if t.flag("upper") else factor
+    y = linear_algebra.triangular_solved(t, lower, linear_algebra.identity(t, factor))
+    return product(t, linear_algebra.turned(t, y), y)
+
+
+def _named(function: Translator, *names: str) -> dict[str, Translator]:
+    return {f"aten.{name}": function for name in names}
+
+
+def _first(function: Translator, count: int) -> Translator:
+    """The first results of a translator."""
+    return lambda t: function(t)[:count]  # type: ignore[index]
+
+
+def _with_nothing(function: Translator) -> Translator:
+    """Results of which inference uses the first ones."""
+    return lambda t: (*function(t), None, None)  # type: ignore[misc]
+
+
+TRANSLATORS: dict[str, Translator] = {
+    **_named(sign_and_log, "slogdet.default", "linalg_slogdet.default"),
+    **_named(_with_nothing(sign_and_log), "_linalg_slogdet.default"), **_named(log_of_determinant, "logdet.default"),
+    **_named(orthogonal, "linalg_qr.default"), **_named(eigen, "linalg_eigh.default", "_linalg_eigh.default"),
+    **_named(lambda t: eigen(t)[0], "linalg_eigvalsh.default"),
+    **_named(singular, "linalg_svd.default", "_linalg_svd.default"), **_named(singular_old, "svd.default"),
+    **_named(singular_values, "linalg_svdvals.default"), **_named(condition, "linalg_cond.default"),
+    **_named(rank, *(f"linalg_matrix_rank.{form}" for form in (
+        "default", "tol_tensor", "atol_rtol_float", "atol_rtol_tensor"))),
+    **_named(pseudo_inverse, "pinverse.default", *(f"linalg_pinv.{form}" for form in (
+        "default", "rcond_tensor", "atol_rtol_float", "atol_rtol_tensor"))),
+    **_named(_first(factors_and_pivots, 2), "linalg_lu_factor.default"),
+    **_named(factors_and_pivots, "linalg_lu_factor_ex.default", "_lu_with_info.default"),
+    **_named(factors_apart, "linalg_lu.default"), **_named(solved_by_factors, "linalg_lu_solve.default",
+                                                           "lu_solve.default"),
+    **_named(power, "linalg_matrix_power.default", "matrix_power.default"),
+    **_named(exponential, "linalg_matrix_exp.default", "matrix_exp.default"),
+    **_named(matrix_norm, "linalg_matrix_norm.default", "linalg_matrix_norm.str_ord", "frobenius_norm.dim",
+             "nuclear_norm.default", "nuclear_norm.dim"),
+    **_named(dot, "linalg_vecdot.default"), **_named(inverse_of_factor, "cholesky_inverse.default"),
+}  # fmt: skip
