@@ -80,8 +80,13 @@ def test_no_barrier_too_many() -> None:
 
 
 def test_no_barrier_can_be_left_out() -> None:
-    program = finish(lower(tiled(30, 17, 21)))
-    for number in range(count := barriers(program.body)):
+    refused_without_each_barrier(finish(lower(tiled(30, 17, 21))))
+
+
+def refused_without_each_barrier(program: P.Function) -> None:
+    """Whichever barrier of a program is taken out, the verifier refuses what is left."""
+    assert (count := barriers(program.body)) > 0
+    for number in range(count):
         seen = -1
 
         def without(s: P.Stmt, number: int = number) -> P.Stmt:
@@ -147,6 +152,60 @@ def test_what_the_strategy_proposes(
     compare(s, device, tmp_path if most == 64 else None)
 
 
+def strided(m: int, n: int, depth: int) -> Schedule:
+    """A product in blocks of 16 by 32 of which a thread has every eighth row and column: virtual threads."""
+    s = Schedule(matmul(m, n, depth), memories=(SHARED,))
+    down, i = s.split("out", "i", 16, overhang=True)
+    across, j = s.split("out", "j", 32, overhang=True)
+    vy, y = s.split("out", i, 8)
+    vx, x = s.split("out", j, 8)
+    s.reorder("out", down, across, vy, vx, y, x)
+    for axis, kind in ((vy, "vthread"), (vx, "vthread"), (y, "thread.y"), (x, "thread.x")):
+        s.bind("out", axis, kind)
+    s.parallel("out", s.fuse("out", down, across))
+    s.fold("acc", 1, 8)
+    s.fold("acc", 0, 8)
+    s.compute_at("acc", "out", x, REGISTER)
+    block, within = s.split("acc", "k", 8)
+    s.reorder("acc", block, within, *(a.name for a in s.stages["acc"].tensor.axes))
+    for axis in s.stages["acc"].tensor.axes:
+        s.unroll("acc", axis.name)
+    for name in ("x", "w"):
+        local = s.cache_read(name, "acc")
+        s.compute_at(local, "acc", block, SHARED)
+        rest, x = s.split(local, s.fuse(local, "i0", "i1"), 8)
+        _, y = s.split(local, rest, 8)
+        s.bind(local, x, "thread.x")
+        s.bind(local, y, "thread.y")
+    return s
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("sizes", [(32, 64, 24), (30, 17, 21), (5, 3, 2)])
+def test_virtual_threads(sizes: tuple[int, int, int], device: opencl_host.Device, tmp_path: Path) -> None:
+    """The sums of a thread's virtual threads are registers of one loop over the depth, and share what they read."""
+    s = strided(*sizes)
+    program = finish(lower(s))
+    (sums,) = (b.buffer for b in P.walk(lower(s).body) if isinstance(b, P.Alloc) and b.buffer.name == "acc")
+    assert threads(program) == 64
+    assert sums.elements == 8
+    compare(s, device, tmp_path)
+
+
+def test_no_barrier_of_virtual_threads_can_be_left_out() -> None:
+    assert barriers(finish(lower(strided(32, 64, 24))).body) == 2
+    refused_without_each_barrier(finish(lower(strided(30, 40, 21))))
+
+
+def test_virtual_threads_are_refused() -> None:
+    s = Schedule(matmul(8, 8, 8), memories=(SHARED,))
+    s.compute_at("acc", "out", "j", REGISTER)
+    with pytest.raises(SternaError, match="bind virtual threads before compute_at"):
+        s.bind("out", "j", "vthread")
+    with pytest.raises(SternaError, match="use rfactor"):
+        s.bind("acc", "k", "vthread")
+
+
 KERNELS = {
     "matmul": lambda draw: matmul(*(draw(st.integers(1, 20)) for _ in range(3))),
     "pointwise": lambda draw: pointwise(*(draw(st.integers(1, 12)) for _ in range(draw(st.integers(1, 3))))),
@@ -173,6 +232,9 @@ def drawn(kernel: Kernel, draw: Any) -> Schedule:
     bound = threads[: draw(st.integers(0, len(threads)))]
     for axis, kind in zip(bound, kinds, strict=False):
         s.bind("out", axis, kind)
+    for axis in rest:
+        if draw(st.integers(0, 2)) == 0:
+            s.bind("out", axis, "vthread")
     if draw(st.booleans()):
         s.parallel("out", outer[0])
     for stage in [*([inner] if inner else []), *(t.name for t in reversed(kernel.stages) if t.name != "out")]:

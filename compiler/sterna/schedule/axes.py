@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import ZERO
-from sterna.ir.threads import THREADS
+from sterna.ir.threads import THREADS, VIRTUAL
 from sterna.schedule.decisions import Fuse, Split, StageSchedule, Step
 from sterna.te.tensor import Kernel
 
@@ -132,20 +132,31 @@ class AxisSteps:
             self._illegal(f"{axis} is reduced; tasks must not write the same elements", "use rfactor")
 
     def bind(self, stage: str, axis: str, threads: str) -> None:
-        """Gives each iteration of an axis to a thread of the task, along `thread.x`, `thread.y` or `thread.z`.
+        """Gives each iteration of an axis to a thread of the task, along `thread.x`, `thread.y` or `thread.z`; or, as a
+        virtual thread (`vthread`), to the thread that has all of them.
 
         A task has as many threads along an axis as the widest loop bound to it. What is placed within such a loop in
         registers or on the stack is each thread's own; in a memory that the threads share it is computed for all of
         them, and its own axes are bound again, so that they do it together. Barriers follow from who reads what.
+
+        Virtual threads stand around the axes of real ones, where these are strided: of elements v * 16 + x, thread x
+        has those of every v. Their loop moves inside all others and is written out, so that what is placed in the
+        thread's loop is there once for all of them, and they share what they read (TVM's virtual threads).
         """
-        s = self._annotate("bind", stage, axis, threads, threads)
-        if threads not in THREADS:
-            self._illegal(f"there is no axis of threads {threads}", f"one of {', '.join(THREADS)}")
+        s = self._annotate("bind", stage, axis, "unrolled" if threads == VIRTUAL else threads, threads)
+        if threads not in (*THREADS, VIRTUAL):
+            self._illegal(f"there is no axis of threads {threads}", f"one of {', '.join((*THREADS, VIRTUAL))}")
         if axis in s.reduction_leaves:
             self._illegal(f"{axis} is reduced; threads must not write the same elements", "use rfactor")
         if s.iterations(axis) is None:
             self._illegal(f"{axis} has no constant number of iterations", "split by a constant and bind the inner part")
-        if list(s.annotations.values()).count(threads) > 1:
+        if threads == VIRTUAL:
+            if taken := [r.name for r in self.stages.values() if r.attach == (stage, axis)]:
+                self._illegal(f"{taken[0]} is placed in the loop of {axis}", "bind virtual threads before compute_at")
+            s.leaves.remove(axis)
+            last = bool(s.leaves) and s.annotations.get(s.leaves[-1]) in ("vectorized", "tensorized")
+            s.leaves.insert(len(s.leaves) - last, axis)
+        elif list(s.annotations.values()).count(threads) > 1:
             self._illegal(f"another axis of {stage} is bound to {threads}", "bind each to an axis of its own, or fuse")
 
     # -- inside

@@ -12,6 +12,7 @@ from math import gcd, prod
 from sterna.ir import dtypes
 from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
+from sterna.ir.threads import VIRTUAL
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention, group_fragments, group_rows
 from sterna.schedule.strategies.analysis import (
@@ -184,6 +185,8 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     row, threads[-1] = s.split(out, threads[-1], apart[0])
     column, x = s.split(out, columns, apart[1])
     s.reorder(out, *outer, *threads, x, row, column)
+    for own in (row, column):
+        s.bind(out, own, VIRTUAL)
     s.parallel(out, fused(s, out, outer))
     y = fused(s, out, threads)
     s.bind(out, y, "thread.y")
@@ -195,9 +198,8 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     *others, last = (a.name for a in c.inner)
     part, within = s.split(acc, last, DEPTH)
     s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
-    for stage, axes in ((acc, [a.name for a in s.stages[acc].tensor.axes]), (out, [row, column])):
-        for name in axes:
-            s.unroll(stage, name)
+    for axis in s.stages[acc].tensor.axes:
+        s.unroll(acc, axis.name)
     group = _group(c, most)
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
