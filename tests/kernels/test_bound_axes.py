@@ -85,7 +85,8 @@ def test_no_barrier_can_be_left_out() -> None:
 
 def refused_without_each_barrier(program: P.Function) -> None:
     """Whichever barrier of a program is taken out, the verifier refuses what is left."""
-    assert (count := barriers(program.body)) > 0
+    count = barriers(program.body)
+    assert count > 0
     for number in range(count):
         seen = -1
 
