@@ -185,8 +185,8 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     row, threads[-1] = s.split(out, threads[-1], apart[0])
     column, x = s.split(out, columns, apart[1])
     s.reorder(out, *outer, *threads, x, row, column)
-    for own in (row, column):
-        s.bind(out, own, VIRTUAL)
+    for strided in (row, column):
+        s.bind(out, strided, VIRTUAL)
     s.parallel(out, fused(s, out, outer))
     y = fused(s, out, threads)
     s.bind(out, y, "thread.y")
