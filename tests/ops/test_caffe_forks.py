@@ -151,6 +151,17 @@ def test_places_of_a_pool_undo_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["big"], expected)
 
 
+@pytest.mark.family("host-llvm")
+def test_pools_of_any_batch(tmp_path: Path) -> None:
+    text = layer("Pooling", "pooling_param { kernel_size: 2 stride: 2 }", tops=("small",))
+    text += layer("Pooling", "pooling_param { pool: AVE global_pooling: true }", ("small",))
+    path = network(tmp_path, text, {}, (1, 3, 4, 4))
+    x = drawn(3, 3, 4, 4)
+    expected = x.reshape(3, 3, 2, 2, 2, 2).max((3, 5)).mean((2, 3), keepdims=True)
+    with sterna.compile(path, dims={"batch": (1, 8)}, generator="llvm") as bundle:
+        np.testing.assert_allclose(bundle.run({"x": x})["y"], expected, rtol=1e-6)
+
+
 def test_stochastic_pools_weigh_elements_by_themselves(tmp_path: Path) -> None:
     x = np.abs(drawn(1, 2, 4, 4))
     x[:, 1, :2, :2] = 0

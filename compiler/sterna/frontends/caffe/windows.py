@@ -13,6 +13,8 @@ from sterna.ir.graph import Value
 
 _Pair = tuple[int, int]
 _POOLS = ("MAX", "AVE", "STOCHASTIC")
+#: What pools a whole picture.
+_WHOLE = {"MAX": "reduce_max", "AVE": "reduce_mean"}
 #: Bounds of what a description may ask for.
 _MOST_LEVELS, _MOST_TAPS, _MOST_PLACES = 12, 1024, 1 << 26
 
@@ -86,12 +88,15 @@ def pooling(t: Translation) -> Value | list[Value]:
     """
     s, x = t.settings("pooling_param"), t.x
     kind = choice(s, "pool", *_POOLS)
+    masked = len(t.layer.tops) > 1 and kind == "MAX"
     if s.flag("global_pooling"):
+        if kind in _WHOLE and not masked:
+            return t.op(_WHOLE[kind], x, axes=(2, 3), keep_dims=True)
         kernel, strides, pads = (t.extent(x, 2), t.extent(x, 3)), (1, 1), (0, 0)
     else:
         kernel, strides, pads, _ = _windows(t, s)
     up = s.all("round_mode")[-1:] not in (["FLOOR"], [1.0]) and s.flag("ceil_mode", True)
-    if len(t.layer.tops) > 1 and kind == "MAX":
+    if masked:
         settings = _pool_settings(kernel, strides, pads, up)
         y, places = t.standard_results("MaxPool", x, results=2, **settings)
         plane = t.extent(x, 2) * t.extent(x, 3)
@@ -108,8 +113,6 @@ def _pooled(t: Translation, x: Value, kind: str, kernel: _Pair, strides: _Pair, 
     settings = _pool_settings(kernel, strides, pads, up)
     if any(pad >= size for pad, size in zip(pads, kernel, strict=True)) or (kind == "STOCHASTIC" and any(pads)):
         raise error("E0109", f"pad is {pads} for {kind} of windows of {kernel}")
-    if kernel == t.sizes(x, 4)[2:] and not any(pads) and kind != "STOCHASTIC":
-        return t.op("reduce_max" if kind == "MAX" else "reduce_mean", x, axes=(2, 3), keep_dims=True)
     if kind == "MAX":
         return t.standard("MaxPool", x, **settings)
     if kind == "AVE":

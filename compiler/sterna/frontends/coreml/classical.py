@@ -9,6 +9,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.coreml.labels import labels_of
+from sterna.frontends.coreml.vector_machines import odds_of, regressed
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.forest import LEAF, Forest, tree_scores
 from sterna.frontends.standard import standard
@@ -215,6 +216,17 @@ def _tree_classifier(reader: Any, model: Any, p: Any, values: dict[str, Value]) 
     reader.classified(t, model.description, t.reshape(odds, (len(labels),)), labels, values)
 
 
+def _svm_regressor(reader: Any, model: Any, p: Any, values: dict[str, Value]) -> None:
+    t, x = _row(reader, model, values)
+    values[_one(model)] = t.reshape(t.cast(regressed(t, x, p), "float64"), (1,))
+
+
+def _svm_classifier(reader: Any, model: Any, p: Any, values: dict[str, Value]) -> None:
+    t, x = _row(reader, model, values)
+    labels = labels_of(p)
+    reader.classified(t, model.description, t.reshape(odds_of(t, x, p, len(labels)), (len(labels),)), labels, values)
+
+
 TRANSLATORS: dict[str, Callable[..., None]] = {
     "arrayFeatureExtractor": _elementwise(_extractor),
     "featureVectorizer": _vectorizer,
@@ -225,6 +237,8 @@ TRANSLATORS: dict[str, Callable[..., None]] = {
     "normalizer": _elementwise(_normalizer),
     "oneHotEncoder": _elementwise(_one_hot),
     "scaler": _elementwise(_scaler),
+    "supportVectorClassifier": _svm_classifier,
+    "supportVectorRegressor": _svm_regressor,
     "treeEnsembleClassifier": _tree_classifier,
     "treeEnsembleRegressor": _tree_regressor,
 }

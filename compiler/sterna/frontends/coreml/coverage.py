@@ -16,7 +16,7 @@ _MISSING_LAYERS = (
     "randomUniformLike", "randomUniformStatic", "sliceBySize",
 )  # fmt: skip
 _MISSING_MODELS = (
-    "audioFeaturePrint", "categoricalMapping", "dictVectorizer", "supportVectorClassifier", "supportVectorRegressor",
+    "audioFeaturePrint", "categoricalMapping", "dictVectorizer",
     "bayesianProbitRegressor", "classConfidenceThresholding", "customModel", "gazetteer",
     "itemSimilarityRecommender", "kNearestNeighborsClassifier", "linkedModel", "nonMaximumSuppression",
     "serializedModel", "soundAnalysisPreprocessing", "textClassifier", "visionFeaturePrint", "wordEmbedding",

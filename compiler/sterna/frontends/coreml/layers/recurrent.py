@@ -68,8 +68,8 @@ class _Run:
 
         return [state(first), state(first + 1)]
 
-    def result(self, y: Value, last: Sequence[Value], sequence: bool, reverse: bool) -> list[Value]:
-        """Steps or the last step, then states of each direction."""
+    def result(self, y: Value, last: Sequence[Value], sequence: bool) -> list[Value]:
+        """Steps, each at the place of its operand in either direction, or the last step; then each direction's states."""
         t = self.t
         directions = t.extent(y, 1)
 
@@ -103,7 +103,7 @@ def _simple(t: Layer) -> list[Value]:
         t, "RNN", run.x, run.constant([w]), run.constant([r]), run.constant([bias]), None, state, results=2,
         hidden_size=run.size, direction=_direction(p.reverseInput), **_activations(t, [p.activation]),
     )  # fmt: skip
-    return run.result(y, [h], p.sequenceOutput, p.reverseInput)
+    return run.result(y, [h], p.sequenceOutput)
 
 
 def _gru(t: Layer) -> list[Value]:
@@ -118,7 +118,7 @@ def _gru(t: Layer) -> list[Value]:
         t, "GRU", run.x, run.constant([w]), run.constant([r]), run.constant([bias]), None, run.states(1, 1)[0],
         results=2, hidden_size=run.size, direction=_direction(p.reverseInput), **_activations(t, p.activations),
     )  # fmt: skip
-    return run.result(y, [h], p.sequenceOutput, p.reverseInput)
+    return run.result(y, [h], p.sequenceOutput)
 
 
 def _lstm_weights(run: _Run, held: Any, params: Any) -> tuple[Array, Array, Array, Array]:
@@ -152,7 +152,7 @@ def _lstm(t: Layer) -> list[Value]:
         input_forget=int(p.params.coupledInputAndForgetGate), clip=clip if 0 < clip < 1e4 else None,
         **_activations(t, given),
     )  # fmt: skip
-    return run.result(made[0], made[1:], p.params.sequenceOutput, not both and p.reverseInput)
+    return run.result(made[0], made[1:], p.params.sequenceOutput)
 
 
 TRANSLATORS: dict[str, Translator] = {
