@@ -69,7 +69,7 @@ class _Run:
         return [state(first), state(first + 1)]
 
     def result(self, y: Value, last: Sequence[Value], sequence: bool) -> list[Value]:
-        """Steps, each at the place of its operand in either direction, or the last step; then each direction's states."""
+        """Steps, each where its operand stands in either direction, or the last one; then each direction's states."""
         t = self.t
         directions = t.extent(y, 1)
 
