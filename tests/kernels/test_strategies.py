@@ -73,13 +73,24 @@ def test_where_no_load_repeats_an_element_a_tile_has_few_rows() -> None:
 
 
 def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> None:
-    """Ten sums, two vectors and five broadcast elements are more than the registers that V8 hands out."""
+    """Ten sums, two vectors and five broadcast elements are more than the registers that V8 hands out; so are nine,
+    three and three beside a product."""
     assert tile_shape((112,), 16, 576, 14, 1.5, 1.0, 4, (16, 16)) == (5, 2)
     assert tile_shape((111,), 15, 576, 13, 1.5, 1.0, 4, (16, 16), together=15) == (3, 3)
     for rows in range(1, 60):
         for vectors in range(1, 20):
             mr, nv = tile_shape((rows,), vectors, 576, 13, 1.5, 1.0, 4, (16, 16), together=15)
             assert mr * nv + mr + nv <= 15
+    target = load_target("browser")
+    assert tile_shape((112,), 16, 576, 13, 1.5, 1.0, 4, (16, 16), together=target.tile_registers) in ((4, 2), (2, 4))
+
+
+def test_of_one_row_registers_hold_sums_and_not_the_vectors_that_are_multiplied_once() -> None:
+    assert tile_shape((1,), 64, 512, 16, 1.0, 2.0, 4, (1, 64)) == (1, 8)
+    for rows in range(1, 20):
+        for vectors in range(1, 20):
+            mr, nv = tile_shape((rows,), vectors, 512, 16, 1.0, 2.0, 4, (rows, vectors))
+            assert mr * nv + (nv if mr > 1 else 1) + 1 < 16
 
 
 def test_bodies_of_a_tile_together_hold_the_products_that_a_target_says() -> None:

@@ -130,7 +130,7 @@ def _schedule(s: Schedule, root: _Root, context: Context, lanes: int, packed: se
             size(rows.extent) if rows is not None else 1, vectors, max(gates, 1), context.target.registers(stage.dtype),
             context.target.rate, context.target.loads_per_cycle, -(-vectors // panels),
             lanes if any(_by_lane(t, context) for t in products) else 0,
-            context.target.splat_loads,
+            context.target.splat_loads, context.target.tile_registers,
         )  # fmt: skip
         if not products:
             mr, nv = 1, min(-(-vectors // panels), 4)
@@ -236,12 +236,15 @@ def _tile(
     most: int,
     by_lane: int = 0,
     splat_loads: bool = True,
+    together: int = 0,
 ) -> tuple[int, int]:
     """(MR, NV): as `contraction.tile_shape`, where every vector of columns has an accumulator per gate.
 
     Args:
         by_lane: elements of the left operand that a load brings, 0 where it is repeated in all lanes; splat_loads:
             whether a load repeats it.
+        together: registers for accumulators and all operands of a step, 0 where operands need not be there at once. Of
+            one row, a vector of each gate is there beside the repeated element.
     """
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most) + 1):
@@ -249,6 +252,8 @@ def _tile(
             wide = nv * gates
             operands = mr + (wide if mr > 1 else 2) if by_lane else (wide if mr > 1 else 0) + 1
             fits = mr * wide + operands <= registers and wide * by_lane <= PAIRED
+            if together and not by_lane:
+                fits &= mr * wide + (wide if mr > 1 else gates) + mr <= together
             if not fits and mr * nv > 1:
                 break
             cost = 0.0

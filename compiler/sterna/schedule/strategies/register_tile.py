@@ -156,7 +156,8 @@ def tile_shape(
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
             # One register is left over: compilers load the next operand before the last use of the one before it, and
             # a sum that lies on the stack meanwhile is waited for in every step.
-            fits = mr * nv + nv + 1 < registers
+            # Vectors that are multiplied once are loaded one at a time.
+            fits = mr * nv + (1 if mr == 1 and lanes > 1 else nv) + 1 < registers
             if together or by_lane:
                 fits = mr * nv + nv + mr <= (together or registers)
             if not fits and mr * nv > 1 and not (given and mr == 1):
