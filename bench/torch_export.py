@@ -33,8 +33,9 @@ TIMM = (
     "repvgg_a0", "res2net50_26w_4s", "rexnet_100", "tinynet_e", "xcit_nano_12_p16_224",
 )  # fmt: skip
 LANGUAGE = (
-    "albert", "bart", "bert", "deberta", "distilbert", "electra", "gpt2", "gpt_neo", "llama", "mistral", "mobilebert",
-    "opt", "qwen2", "roberta", "squeezebert", "t5", "vit", "wav2vec2", "whisper", "xlm_roberta",
+    "albert", "bart", "bert", "deberta", "deepseek_v3", "distilbert", "electra", "gemma2", "gpt2", "gpt_neo", "jamba",
+    "llama", "mamba", "mistral", "mixtral", "mobilebert", "modernbert", "opt", "qwen2", "qwen2_moe", "roberta",
+    "squeezebert", "t5", "vit", "wav2vec2", "whisper", "xlm_roberta",
 )  # fmt: skip
 NAMES = tuple(f"{kind}_{name}" for kind, names in (("tv", VISION), ("timm", TIMM), ("hf", LANGUAGE)) for name in names)
 
@@ -148,6 +149,20 @@ def text_model(own: str) -> tuple[Any, Any]:
         "mistral": ("Mistral", {**wide, "num_key_value_heads": 2}),
         "qwen2": ("Qwen2", {**wide, "num_key_value_heads": 2}), "mobilebert": ("MobileBert", {
             **wide, "embedding_size": 32, "intra_bottleneck_size": 32}),
+        "mixtral": ("Mixtral", {**wide, "num_key_value_heads": 2, "num_local_experts": 4}),
+        "qwen2_moe": ("Qwen2Moe", {**wide, "num_key_value_heads": 2, "moe_intermediate_size": 16, "num_experts": 4,
+                                   "shared_expert_intermediate_size": 32, "num_experts_per_tok": 2}),
+        "deepseek_v3": ("DeepseekV3", {**wide, "num_key_value_heads": 4, "moe_intermediate_size": 16,
+                                       "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1,
+                                       "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "v_head_dim": 8,
+                                       "qk_nope_head_dim": 8, "first_k_dense_replace": 1}),
+        "jamba": ("Jamba", {**wide, "num_key_value_heads": 2, "num_experts": 2, "use_mamba_kernels": False,
+                            "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
+                            "expert_layer_offset": 1, "mamba_d_state": 8}),
+        "mamba": ("Mamba", {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100, "state_size": 8}),
+        "gemma2": ("Gemma2", {**wide, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 8}),
+        "modernbert": ("ModernBert", {**wide, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+                                      "cls_token_id": 1, "sep_token_id": 2}),
         "opt": ("OPT", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64,
                         "vocab_size": 100, "word_embed_proj_dim": 32}),
         "roberta": ("Roberta", wide), "xlm_roberta": ("XLMRoberta", wide),
