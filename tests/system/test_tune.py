@@ -33,7 +33,7 @@ from sterna.options import Options
 from sterna.passes import plan_kernels
 from sterna.passes.kernels import Call
 from sterna.passes.plan_kernels import fingerprint
-from sterna.records import Confirmed, Database, target_id
+from sterna.records import Confirmed, Database, Record, target_id
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host
 from sterna.targets.target import Target
@@ -248,6 +248,28 @@ def test_an_interrupted_search_confirms_what_is_best(
         assert report.ended == "interrupted"
         assert len(database.confirmed()) == won
         assert sum(p.confirmed for p in report.kernels) == won
+
+
+def test_a_bug_is_recorded_as_one_and_shown(model: Path, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice that is illegal fails with its code; what no strategy foresaw says that it is a bug, and where."""
+    options = Options(host(), "llvm")
+    tasks, _ = tasks_of(read_model(Source.of(model), reading(options)), options)
+
+    def broken(*_: object) -> Schedule:
+        raise AssertionError("sums beside no reduction")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tasks[0]), "schedule", broken)
+        text = worker.build(tasks[0], {}).error
+    assert text.startswith("error[E0901]: internal error: AssertionError: sums beside no reduction (test_tune.py")
+    target = target_id(options.target)
+    with Database(records) as database:
+        for n in range(2):
+            own = (tasks[0].kernel, "layer", target, "host", "llvm", "", "s", {"tile": (1, n + 1)}, "[]")
+            database.add(Record(*own, (), text, (), "random", "machine", 1.0))
+    assert f"{text}: 2 trials, first of layer" in run("tune", "log").stdout
+    (said,) = json.loads(run("tune", "log", "--json").stdout)["internal"]
+    assert (said["error"], said["trials"]) == (text, 2)
 
 
 def test_an_interrupted_measurement_leaves_no_answer_behind(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,6 +274,7 @@ def _write(place: Path, data: bytes) -> None:
 @options.json_option
 def log_command(records: Path | None, as_json: bool) -> None:
     """Show what was measured, and what won."""
+    from sterna.tuning.unforeseen import INTERNAL  # noqa: PLC0415
     from sterna.tuning.words import difference  # noqa: PLC0415
 
     with _database(records) as database:
@@ -283,10 +284,16 @@ def log_command(records: Path | None, as_json: bool) -> None:
         groups.setdefault((record.kernel, record.target, record.device), []).append(record)
     rules = {key: r for key, group in groups.items() for r in group if r.explorer == "rules"}
     kept = {(each.kernel, each.target, each.device): each for each in confirmed}
+    bugs: dict[str, list[Record]] = {}
+    for record in trials:
+        if record.error.startswith(INTERNAL):
+            bugs.setdefault(record.error, []).append(record)
     chosen = {key: difference(rules[key].choice if key in rules else {}, each.choice) for key, each in kept.items()}
     if as_json:
         won = [{**vars(each), "choice": to_json(each.choice), "differs": chosen[key]} for key, each in kept.items()]
-        print_json({"trials": len(trials), "failed": sum(bool(r.error) for r in trials), "confirmed": won})
+        failed = sum(bool(r.error) for r in trials)
+        found = [{"error": text, "trials": len(own), "kernels": [r.name for r in own]} for text, own in bugs.items()]
+        print_json({"trials": len(trials), "failed": failed, "internal": found, "confirmed": won})
         return
     rows = table("kernel", "target", "device", ">trials", ">failed", ">rules", ">best", "kept")
     for key, group in groups.items():
@@ -302,6 +309,8 @@ def log_command(records: Path | None, as_json: bool) -> None:
     for key, words in chosen.items():
         name = groups[key][0].name[:40] if key in groups else key[0]
         out.print(f"  {escape(name)}: {escape(', '.join(words)) or 'as the rules say'}", soft_wrap=True)
+    for text, own in bugs.items():
+        out.print(f"  {escape(text)}: {len(own)} trials, first of {escape(own[0].name)}", soft_wrap=True)
 
 
 @command.command("export")

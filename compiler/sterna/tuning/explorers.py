@@ -20,6 +20,7 @@ from sterna.errors import SternaError
 from sterna.records import choice_text
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
+from sterna.tuning.unforeseen import UNFORESEEN
 
 #: Draws of a choice, for each that is wanted, before a space counts as exhausted, and where none is needed.
 PATIENCE, SOON = 40, 4
@@ -64,7 +65,7 @@ class Space:
             found = self.schedule(trace)
         except SternaError:
             return None
-        except (AssertionError, IndexError, KeyError, ValueError):
+        except UNFORESEEN:
             return None  # What a strategy did not foresee is no schedule either.
         if self.seen is not None and isinstance(found, Schedule):
             steps = saved.to_json(found.steps)

@@ -31,6 +31,7 @@ from sterna.pipeline import walk
 from sterna.targets.target import Target
 from sterna.toolchain.scratch import temporary_directory
 from sterna.tuning.measure import Measurer
+from sterna.tuning.unforeseen import UNFORESEEN, internal
 
 #: The last pass that asks nothing, and the one whose calls are compared: those after it leave them as they are.
 BEFORE, LAST = "widen-halves", "group-channels"
@@ -225,8 +226,12 @@ class Search:
     def _formed(self, base: Form, more: Mapping[str, Choice]) -> Form | None:
         try:
             return formed(self._graph, self._options, {**base.choices, **more})
-        except (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError):
-            return None  # A pass did not foresee it.
+        except SternaError:
+            return None
+        except UNFORESEEN as problem:
+            part, choice = next(iter(more.items()))
+            self._keep(Tried(part, base.asked[part].name, base.asked[part], choice, error=internal(problem)))
+            return None
 
     def _measured(self, base: Form, form: Form, tried: Tried) -> Tried:
         """The calls that only the one form has, and those that only the other has, in turns."""
@@ -238,8 +243,10 @@ class Search:
             try:
                 outlines = [excerpt(f.outline, own, self._options) for f, own in zip((base, form), sides, strict=True)]
                 bundles = [built(o, self._options, Path(folder) / str(n)) for n, o in enumerate(outlines)]
-            except (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError) as problem:
-                return replace(tried, error=f"{type(problem).__name__}: {problem}".split("\n", 1)[0][:200])
+            except SternaError as problem:
+                return replace(tried, error=str(problem).split("\n", 1)[0][:200])
+            except UNFORESEEN as problem:
+                return replace(tried, error=internal(problem))
             found = self._measurer.turns(bundles, part=True)
         if isinstance(found, str):
             return replace(tried, error=found)

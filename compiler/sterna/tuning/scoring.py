@@ -16,10 +16,9 @@ from sterna.schedule.schedule import Schedule
 from sterna.tuning.cost_model import CostModel
 from sterna.tuning.features import features_of
 from sterna.tuning.kernels import Task
+from sterna.tuning.unforeseen import UNFORESEEN
 
 Features = tuple[float, ...]
-#: What a strategy or a step does not foresee.
-_UNFORESEEN = (SternaError, AssertionError, IndexError, KeyError, ValueError, TypeError)
 
 
 class Scorer:
@@ -61,5 +60,5 @@ class Scorer:
             if steps not in self._by_steps:
                 self._by_steps[steps] = features_of(schedule, self._task.options.target)
             return self._by_steps[steps]
-        except _UNFORESEEN:
+        except (SternaError, *UNFORESEEN):
             return ()

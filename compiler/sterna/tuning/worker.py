@@ -28,6 +28,7 @@ from sterna.runtime.remote import Failure, Functions
 from sterna.schedule import saved
 from sterna.tuning.features import features_of
 from sterna.tuning.kernels import Task, alone
+from sterna.tuning.unforeseen import UNFORESEEN, internal
 from sterna_runtime import Bundle, load
 from sterna_runtime.checks import compare
 from sterna_runtime.inputs import Array
@@ -131,9 +132,8 @@ def build(task: Task, choice: Choice) -> Built:
         return Built(trace.choice, steps, features, bundle_files(alone(task, schedule)))
     except SternaError as problem:
         why = _first_line(problem)
-    except (AssertionError, IndexError, KeyError, ValueError, TypeError) as problem:
-        # A choice that a strategy did not foresee; it costs this trial.
-        why = f"{type(problem).__name__}: {problem}"[:200]
+    except UNFORESEEN as problem:
+        why = internal(problem)
     return Built(trace.choice, steps, features, {}, why)
 
 
@@ -202,8 +202,8 @@ def _try(state: _State, built: Built) -> Trial:
         return built.trial(error=_first_line(problem))
     except Failure as problem:
         return built.trial(error=problem.message.decode(errors="replace")[:200])
-    except (AssertionError, IndexError, KeyError, ValueError, TypeError) as problem:
-        return built.trial(error=f"{type(problem).__name__}: {problem}"[:200])
+    except UNFORESEEN as problem:
+        return built.trial(error=internal(problem))
     finally:
         shutil.rmtree(state.folder / str(state.number), ignore_errors=True)
 
