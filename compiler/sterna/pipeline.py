@@ -127,6 +127,11 @@ def _scale_in_integers(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: scale_in_integers.scale_in_integers(each, all_of_them), graph)
 
 
+def _tabulate(graph: Graph, context: PassContext) -> Graph:
+    scalar = context.target.lanes(32) == 1
+    return everywhere(lambda each: tabulate(each, floats_are_dear=scalar), graph)
+
+
 def _planes(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: planes(each, context.target, context.decide), graph)
 
@@ -254,7 +259,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("scale-in-integers", _scale_in_integers, (("scale-in-integers", print_graph),), verify_graph,
          scale_in_integers.applies, over_graphs=True),
     graph_pass("code-trees", code_trees, lambda context: context.target.static),
-    graph_pass("tabulate", tabulate, lambda context: not context.options.debug),
+    Pass("tabulate", _tabulate, (("tabulate", print_graph),), verify_graph,
+         lambda context: not context.options.debug, over_graphs=True),
     Pass("widen-halves", _widen_halves, (("widen-halves", print_graph),), verify_graph, over_graphs=True),
     Pass(
         "planes", _planes, (("planes", print_graph),), verify_graph, lambda context: context.target.lanes(32) > 1,

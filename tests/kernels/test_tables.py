@@ -18,6 +18,8 @@ from sterna.ir.integer import Int
 from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.options import Options
+from sterna.passes.context import context_of
 from sterna.pipeline import optimize
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import load_target
@@ -77,6 +79,19 @@ def affine(m: Model) -> str:
     return m.rounded(m.add("Exp", m.add("Add", m.real("x", 0.02), m.constant(np.float32(-0.7)))), 0.06)
 
 
+@pytest.mark.parametrize("function", ["HardSigmoid", "LeakyRelu"])
+def test_without_vectors_all_floats_are_tables(function: str) -> None:
+    """A Cortex-M0+ computes floats by hundreds of instructions, and a Cortex-M4 one at a time."""
+    m = Model(True)
+    graph = read(m.made(m.rounded(m.add(function, m.real("x", 0.02)), 0.008)))
+    expected = interpret(graph, {"x": m.given})
+    for target, is_table in (("cortex-m0plus", True), ("cortex-m4", True), ("x86-64-v3", False)):
+        made = optimize(graph, context_of(Options(load_target(target))))
+        assert [node.op for node in made.nodes if node.op == "lookup"] == ["lookup"] * is_table, target
+        for name, value in interpret(made, {"x": m.given}).items():
+            np.testing.assert_array_equal(value, expected[name])
+
+
 @pytest.mark.family("host-llvm")
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("function", [swish, twice, affine])
@@ -107,7 +122,8 @@ def test_what_is_cheap_or_depends_on_more_stays() -> None:
         lambda m: m.rounded(m.add("Tanh", m.add("Mul", m.real("x", 0.05), m.constant(COLUMNS))), 0.1),
     ):
         m = Model(signed=False)
-        assert not any(node.op == "lookup" for node in optimize(read(m.made(make(m)))).nodes)
+        made = optimize(read(m.made(make(m))), context_of(Options(load_target("x86-64-v3"))))
+        assert not any(node.op == "lookup" for node in made.nodes)
 
 
 STEPS = ("Sigmoid", "Tanh", "Exp", "Erf", "Gelu", "Neg", "Abs", "Add", "Mul", "round")

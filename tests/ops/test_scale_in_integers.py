@@ -40,6 +40,50 @@ def test_every_result_of_float64(factor: float, zero: int, seed: int) -> None:
     np.testing.assert_array_equal(np.clip(by_integers(x, *found), low, high), np.clip(by_float64(x, factor), low, high))
 
 
+@pytest.mark.parametrize("halves", ["even", "away"])
+@settings(deadline=None, max_examples=60, derandomize=True, database=None)
+@given(st.floats(2.0**-16, 0.234375, width=32), st.integers(-128, 127), st.integers(0, 1 << 30))
+@example(0.125, 0, 0)
+@example(0.0078125, -128, 0)
+def test_every_result_of_float32(halves: str, factor: float, zero: int, seed: int) -> None:
+    """ONNX's way: sums and products are rounded to 24 bits, which makes halves of what is near them."""
+    low, high = -128 - zero, 127 - zero
+    if (found := in_integers(np.float32(factor), low, high, halves)) is None:
+        return
+    near = (np.arange(low - 2, high + 3)[:, None] + 0.5) / factor + np.arange(-3, 4)
+    anywhere = np.random.default_rng(seed).integers(-(1 << 31), 1 << 31, 500)
+    x = np.clip(np.concatenate([near.reshape(-1), anywhere]), -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    product = x.astype(np.float32) * np.float32(factor)
+    expected = np.rint(product) if halves == "even" else np.sign(product) * np.floor(abs(product.astype(float)) + 0.5)
+    np.testing.assert_array_equal(np.clip(by_integers(x, *found), low, high), np.clip(expected, low, high))
+
+
+def test_most_factors_of_float32_are_found() -> None:
+    """Small ones are not: sums that are rounded to halves are too many, and go to even numbers."""
+    factors = np.random.default_rng(0).uniform(0.002, 0.2, 100).astype(np.float32)
+    assert sum(in_integers(factor, -128, 127, "even") is not None for factor in factors) > 95
+    assert in_integers(np.float32(1 / 8), -128, 127, "even") is None
+
+
+def requantized(x: np.ndarray, factors: np.ndarray) -> Graph:
+    """int32 to uint8 as ONNX's QLinearConv does it."""
+    b = Builder()
+    v = input_value(b, x)
+    scaled = b.add("mul", b.add("cast", v, to="float32"), b.constant(factors))
+    y = b.add("round_to_integer", scaled, to="uint8", zero=117)
+    return Graph("requantized", (v,), (y,), tuple(b.nodes), ("y",))
+
+
+def test_float32_becomes_integers() -> None:
+    x = numbers()
+    graph = requantized(x, np.array([0.0137, 0.0317, 0.0213], np.float32))
+    changed = eliminate_dead_code(scale_in_integers(graph))
+    assert [node.op for node in changed.nodes] == ["multiply_shift", "clip", "cast"]
+    np.testing.assert_array_equal(interpret(changed, {"x": x})["y"], interpret(graph, {"x": x})["y"])
+    kept = scale_in_integers(graph, all_of_them=False)
+    assert [node.op for node in kept.nodes] == [node.op for node in graph.nodes]
+
+
 def test_most_factors_are_found() -> None:
     random = np.random.default_rng(0)
     factors = 10 ** random.uniform(-6, -0.7, 200)

@@ -1,11 +1,11 @@
 """Sums of bytes become bytes by one product of 64 bits and a shift, where the target multiplies so and has no float64.
 
 What models say is done in two roundings (TensorFlow Lite's fixed point: a high product rounded half up, then a shift),
-or in float64 (its fully connected layers). The first is one product exactly, where nothing leaves the words: rounding
-down twice is rounding down once. For the second a multiplier of 31 bits is tried on the one place where each result
-begins: both ways of scaling never decrease, so if they agree where each of at most 256 results begins, they agree
-everywhere. Results of 16 bits have a multiplier of two words, which is tried where each of 65,536 begins. Where vectors
-have high products that round, the first stays as it is.
+in float64 (its fully connected layers), or in float32 (ONNX). The first is one product exactly, where nothing leaves
+the words: rounding down twice is rounding down once. For floats the places where each of at most 256 results begins set
+bounds to a multiplier of 31 bits: both ways of scaling never decrease, so if they agree there, they agree everywhere.
+Results of 16 bits have a multiplier of two words, which is tried where each of 65,536 begins. Where vectors have high
+products that round, the first stays as it is, and float32 too.
 
 Sums to which a constant is added before are doubled, and the constant with them: then half of the first rounding's unit
 is 2^31, which machines add as they keep the upper word; and doubling is a part of the addition. A zero point that is
@@ -27,9 +27,8 @@ from sterna.passes.rewriting import Rewriting, constant_data, splat
 
 #: Half of the first rounding's unit, of a product of 64 bits.
 _HALF = 1 << 30
-#: Zero points of bytes, and their differences.
+#: Zero points of bytes.
 _MOST_ZERO = 255
-_NEAR = 8
 #: Bits of the lower word of a multiplier of two, without a sign; factors that are tried for one layer.
 _WORD, _MOST_FACTORS = 31, 256
 
@@ -42,7 +41,7 @@ def scale_in_integers(graph: Graph, all_of_them: bool = True) -> Graph:
     """The graph with such scalings as `multiply_shift`: all, or those in float64."""
     rewriting = Rewriting(graph)
     for node in graph.nodes:
-        scaled = (all_of_them and _two_roundings(node, rewriting)) or _by_float64(node, rewriting, all_of_them)
+        scaled = (all_of_them and _two_roundings(node, rewriting)) or _by_float(node, rewriting, all_of_them)
         if not (scaled or _with_zero(node, rewriting)):
             rewriting.keep(node)
     return rewriting.finish()
@@ -116,23 +115,26 @@ def _smallest(values: Array, x: Value, node: Node) -> Array:
     return values.reshape(-1)[0].reshape(()) if equal else values
 
 
-def _by_float64(node: Node, rewriting: Rewriting, two_words: bool) -> bool:
-    """A `round_to_integer` of an integer times a constant, in float64; those of 16 bits only by `two_words`."""
-    if node.op != "round_to_integer" or node.attributes["halves"] != "away":
+def _by_float(node: Node, rewriting: Rewriting, all_of_them: bool) -> bool:
+    """A `round_to_integer` of an integer times a constant; those of 16 bits, and float32, only with `all_of_them`."""
+    if node.op != "round_to_integer":
         return False
     product = rewriting.made_by(_operand(node, rewriting, 0), "mul")
     factors = None if product is None else constant_data(product.inputs[1])
     cast = None if product is None or product.inputs[0] is None else rewriting.made_by(product.inputs[0], "cast")
-    if factors is None or factors.dtype != np.float64 or not factors.size or cast is None:
+    if factors is None or not factors.size or cast is None:
         return False
     x = cast.inputs[0]
-    to, zero = node.attributes["to"], node.attributes["zero"]
+    to, zero, halves = (node.attributes[name] for name in ("to", "zero", "halves"))
     if x is not None and dtypes.bits(to) == 16 and not zero:
-        return two_words and _to_16_bits(node, rewriting, x, factors)
+        taken = all_of_them and factors.dtype == np.float64 and halves == "away"
+        return taken and _to_16_bits(node, rewriting, x, factors)
     if x is None or x.dtype != "int32" or dtypes.bits(to) > 8:
         return False
+    if factors.dtype == np.float32 and not all_of_them:
+        return False
     low, high = dtypes.limits(to)
-    found = [in_integers(float(f), low - zero, high - zero) for f in factors.reshape(-1)]
+    found = [in_integers(f, low - zero, high - zero, halves) for f in factors.reshape(-1)]
     if any(each is None for each in found):
         return False
     multipliers, shifts = (np.array(column, np.int32).reshape(factors.shape) for column in zip(*found, strict=True))
@@ -223,48 +225,54 @@ def _operand(node: Node, rewriting: Rewriting, n: int) -> Value:
     return value
 
 
-def in_integers(factor: float, low: int, high: int) -> tuple[int, int] | None:
+def in_integers(factor: float | np.floating, low: int, high: int, halves: str = "away") -> tuple[int, int] | None:
     """(multiplier, shift) so that (x multiplier / 2^32 + 2^(shift - 1)) / 2^shift, rounded down twice and cut off at
-    low and high, is what float64 gives for every int32 x: x * factor rounded, halves away from zero, and cut off; None
-    if none was found. Halves of both signs go away from zero by a multiplier that is a little larger."""
+    low and high, is for every int32 x what floats give in the type of the factor: x * factor rounded, `halves` away
+    from zero or to even numbers, and cut off. None if there is none.
+
+    Both never decrease as x grows. So they are equal if each result begins at the same x, which sets bounds to the
+    multiplier: halves, and sums that float32 rounds to halves, only move them.
+    """
     if not 2.0**-30 < factor < 0.25:
         return None
     mantissa, exponent = math.frexp(factor)
     shift = -exponent - 1
-    firsts = _firsts(factor, low, high)
-    near = round(mantissa * (1 << 31))
-    for multiplier in sorted(range(near - _NEAR, near + _NEAR + 1), key=lambda m: abs(m - near)):
-        if multiplier < 1 << 31 and _begins(multiplier, shift, firsts, low):
-            return multiplier, shift
-    return None
-
-
-def _firsts(factor: float, low: int, high: int) -> Array:
-    """The least x for which each result after the lowest comes out."""
-    results = np.arange(low + 1, high + 1)
-    near = np.floor((results - 0.5) / factor).astype(np.int64)
-    around = near[:, None] + np.arange(-4, 5)
-    reached = _rounded(around * factor) >= results[:, None]
-    assert reached[:, -1].all()
-    assert not reached[:, 0].any()
-    found: Array = around[np.arange(len(results)), reached.argmax(axis=1)]
-    return found
-
-
-def _rounded(x: Array) -> Array:
-    """Halves away from zero."""
-    return np.asarray(np.trunc(x + np.copysign(0.49999999999999994, x)))
-
-
-def _begins(multiplier: int, shift: int, firsts: Array, low: int) -> bool:
-    """Whether integers give each result from the same number on, as far as that is an int32."""
+    firsts = _firsts(factor, low, high, halves)
     limits = np.iinfo(np.int32)
-    results = np.arange(low + 1, low + 1 + len(firsts))
-    reached, missed = firsts <= limits.max, firsts > limits.min
+    least, greatest = 1, limits.max
+    for result, first in enumerate(firsts.tolist(), low + 1):
+        # From `first` on, and not before, x multiplier is at least this.
+        begins = ((result << shift) - (1 << (shift - 1))) << 32
+        for x, reaches in ((first, True), (first - 1, False)):
+            if not limits.min <= x <= limits.max:
+                continue
+            if x == 0:
+                if reaches != (begins <= 0):
+                    return None
+            elif reaches == (x > 0):
+                least = max(least, -(-begins // x) if reaches else begins // x + 1)
+            else:
+                greatest = min(greatest, begins // x if reaches else -(-begins // x) - 1)
+    near = round(mantissa * (1 << 31))
+    return (min(max(near, least), greatest), shift) if least <= greatest else None
 
-    def scaled(x: Array) -> Array:
-        return np.asarray((((x * multiplier) >> 32) + (1 << (shift - 1))) >> shift)
 
-    after = scaled(np.maximum(firsts, limits.min)[reached]) >= results[reached]
-    before = scaled(np.minimum(firsts - 1, limits.max)[missed]) < results[missed]
-    return bool(after.all() and before.all())
+def _firsts(factor: float | np.floating, low: int, high: int, halves: str = "away") -> Array:
+    """The least x for which each result after the lowest comes out, found by halves."""
+    results = np.arange(low + 1, high + 1)
+    rounded = np.rint if halves == "even" else _away
+    kind = np.asarray(factor).dtype
+    middle = np.floor(results / float(factor)).astype(np.int64)
+    # A result is off by one half, and the factor's last bits by less than another one.
+    margin = int(2 / float(factor)) + 2
+    before, reached = middle - margin, middle + margin
+    while (reached - before > 1).any():
+        half = (before + reached) >> 1
+        enough = rounded(half.astype(kind) * factor) >= results
+        before, reached = np.where(enough, before, half), np.where(enough, half, reached)
+    return reached
+
+
+def _away(x: Array) -> Array:
+    """Rounded, halves away from zero."""
+    return np.asarray(np.trunc(x + np.copysign(0.49999999999999994, x)))

@@ -2,7 +2,8 @@
 
 Quantized models round an activation to 8 bits, apply a function, and round again: sigmoid, tanh, GELU, x * sigmoid(x)
 with both factors rounded. What a byte becomes then depends on that byte alone, and is computed here for all of them, by
-the operators themselves. Where the function is only a multiplication and a rounding, vectors are faster than a table.
+the operators themselves. Where the function is only a multiplication and a rounding, vectors are faster than a table;
+a target without vectors has a table for all that is computed in floats.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _BYTES = ("int8", "uint8")
 _DEAR = frozenset(E.MATH)
 
 
-def tabulate(graph: Graph) -> Graph:
-    """The graph with such functions as tables."""
-    found = _Functions(graph).run()
+def tabulate(graph: Graph, floats_are_dear: bool) -> Graph:
+    """The graph with such functions as tables; `floats_are_dear`: whatever is computed in floats is one of them."""
+    found = _Functions(graph, floats_are_dear).run()
     if not found:
         return graph
     rewriting = Rewriting(graph)
@@ -44,8 +45,8 @@ def tabulate(graph: Graph) -> Graph:
 class _Functions:
     """What is known of the values of a graph that are functions of one byte each."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, floats_are_dear: bool):
+        self.graph, self.floats_are_dear = graph, floats_are_dear
         self.source: dict[Value, Value] = {}
         self.made: dict[Value, Node] = {}
         self.dear: set[Value] = set()
@@ -59,11 +60,15 @@ class _Functions:
             if source is None:
                 continue
             self.source[node.output], self.made[node.output] = source, node
-            if any(value in self.dear for value in node.operands) or _is_dear(node):
+            if any(value in self.dear for value in node.operands) or self.is_dear(node):
                 self.dear.add(node.output)
                 if node.output.dtype in _BYTES:
                     found[node.output] = source, self.table(node.output)
         return found
+
+    def is_dear(self, node: Node) -> bool:
+        floats = self.floats_are_dear and dtypes.is_float(node.output.dtype)
+        return floats or _is_dear(node)
 
     def of(self, node: Node) -> Value | None:
         """The byte that a node's result is a function of, element by element."""
