@@ -11,6 +11,7 @@ from sterna.frontends.tensorflow.operators import (
     arithmetic,
     convolution,
     counting,
+    decoding,
     images,
     lists,
     matrices,
@@ -23,7 +24,8 @@ from sterna.frontends.tensorflow.operators import (
 from sterna.frontends.tensorflow.translation import Translator
 
 _MODULES = (
-    arithmetic, convolution, counting, images, lists, matrices, pictures, recurrent, selection, shapes, spectra,
+    arithmetic, convolution, counting, decoding, images, lists, matrices, pictures, recurrent, selection, shapes,
+    spectra,
 )  # fmt: skip
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -45,6 +47,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "GRUBlockCell": ("r", "u", "c", "h"),
     "MaxPoolWithArgmax": ("output", "argmax"),
     "QuantizeV2": ("output", "output_min", "output_max"),
+    "CTCGreedyDecoder": ("decoded_indices", "decoded_values", "decoded_shape", "log_probability"),
     "SparseSoftmaxCrossEntropyWithLogits": ("loss", "backprop"),
 }  # fmt: skip
 

@@ -197,6 +197,11 @@ def _arg(operator: str) -> Translator:
     return translate
 
 
+def approximately_equal(t: Translation) -> Value:
+    distance = t.op("abs", t.op("sub", t.input(0), t.input(1)))
+    return t.op("less", distance, t.scalar(t.option("tolerance", 1e-5), distance.dtype))
+
+
 def _cumulative(operator: str) -> Translator:
     def translate(t: Translation) -> Value:
         (axis,) = axes_of((t.integer_of(1, "an axis"),), t.input(0).type.rank)
@@ -349,7 +354,8 @@ TRANSLATORS: dict[str, Translator] = {
     **{name: _same(operator) for name, operator in _SAME.items()},
     **{name: _standard(operator) for name, operator in _BY_STANDARD.items()},
     **{name: _reduction(operator) for name, operator in _REDUCTIONS.items()},
-    "AccumulateNV2": add_n, "AddN": add_n, "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Assert": assertion,
+    "AccumulateNV2": add_n, "AddN": add_n, "ApproximateEqual": approximately_equal, "GuaranteeConst": identity,
+    "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Assert": assertion,
     "Atan2": atan2, "BatchMatMul": matmul, "BatchMatMulV2": matmul, "BatchMatMulV3": matmul, "BiasAdd": bias_add,
     "BiasAddV1": bias_add, "Cast": cast, "CheckNumerics": identity, "ClipByValue": clip_by_value,
     "CumulativeLogsumexp": cumulative_log_sum,
