@@ -20,9 +20,11 @@ from typing import Any
 from sterna.choices import Choice, from_json, to_json
 from sterna.errors import error
 from sterna.targets.target import Target
+from sterna_runtime.advice import Advice, Option
 
 #: Of the file's layout; another one is refused.
 VERSION = 1
+_ELSEWHERE = Advice("name another file by STERNA_TUNING or ", Option("records", "FILE"))
 #: Names the file of records in place of the one in the user's data.
 PLACE = "STERNA_TUNING"
 _SCHEMA = """
@@ -168,12 +170,13 @@ class Database:
             self._db.execute("pragma journal_mode = wal")
             found = self._db.execute("pragma user_version").fetchone()[0]
             if found not in (0, VERSION):
-                raise error("E0007", f"{path} holds records of another version of Sterna ({found}, not {VERSION})")
+                title = f"{path} holds records of another version of Sterna ({found}, not {VERSION})"
+                raise error("E0007", title, fix=_ELSEWHERE)
             with self._db:
                 self._db.executescript(_SCHEMA)
                 self._db.execute(f"pragma user_version = {VERSION}")
         except (sqlite3.Error, OSError) as problem:
-            raise error("E0007", f"{path} cannot be used for records: {problem}") from None
+            raise error("E0007", f"{path} cannot be used for records: {problem}", fix=_ELSEWHERE) from None
 
     def __enter__(self) -> Database:
         return self
@@ -259,7 +262,7 @@ class Database:
             with self._db:
                 yield
         except sqlite3.Error as problem:
-            raise error("E0007", f"{self.path} cannot be written: {problem}") from None
+            raise error("E0007", f"{self.path} cannot be written: {problem}", fix=_ELSEWHERE) from None
 
 
 def export_json(database: Database) -> str:

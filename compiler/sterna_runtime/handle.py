@@ -117,4 +117,18 @@ def _no_graph(directory: str) -> SternaError | None:
 def c_error(functions: ctypes.CDLL, problem: library.CError, directory: str) -> SternaError:
     """What went wrong in the C runtime, as an error with its code and the way to mend it."""
     code = functions.sterna_status_code(problem.status).decode()
-    return error(code, problem.message.decode("utf-8", "replace"), directory, fix=_FIXES.get(code))
+    said = problem.message.decode("utf-8", "replace")
+    kinds = devices.needed(directory) if code == "E0507" else ()
+    return error(code, said, directory, fix=_device_fix(kinds, said, directory) if kinds else _FIXES.get(code))
+
+
+def _device_fix(kinds: tuple[str, ...], said: str, directory: str) -> Fix:
+    """What mends that a bundle cannot run here whose kernels are for devices of these kinds."""
+    chosen = next((name for kind in kinds if (name := f"STERNA_{kind.upper()}_DEVICE") in said), None)
+    if kinds == ("webgpu",):
+        first = f"`sterna serve {directory}` runs it in a browser"
+    elif chosen is not None:
+        first = f"change or unset {chosen}: `sterna doctor` says which device is taken then"
+    else:
+        first = "install the driver of such a device"
+    return Advice(f"{first}; or compile the model for this machine: ", Option("target", "host"))

@@ -134,7 +134,32 @@ def test_e0006_neither_a_bundle_nor_a_model(tmp_path: Path) -> None:
 
 def test_e0007_results_that_cannot_be_written(bundle: Path, tmp_path: Path) -> None:
     fails("E0007", "run", bundle, "--random", "-o", tmp_path / "out.txt")
-    fails("E0007", "run", bundle, "--random", "-o", tmp_path / "none" / "out.npz")
+    none = tmp_path / "none"
+    for words in (("run", bundle, "--random", "-o", none / "o.npz"), ("profile", bundle, "--trace", none / "t.json")):
+        assert f"fix: mkdir -p {none}" in fails("E0007", *words)
+    assert f"fix: mkdir -p {none}" in invoke("report", bundle, "-o", none / "r.html").stderr
+    assert "fix: name another file with --output" in fails("E0007", "run", bundle, "--random", "-o", folder(tmp_path))
+    assert "STERNA_TUNING or --records FILE" in fails("E0007", "tune", MODEL, "--records", PNG)
+
+
+def folder(place: Path) -> Path:
+    """One that is named as a file with results would be."""
+    (place / "folder.npz").mkdir()
+    return place / "folder.npz"
+
+
+def test_e0007_what_is_no_export_of_records(tmp_path: Path) -> None:
+    records = ("--records", tmp_path / "t.db")
+    done = invoke("tune", "import", PNG, *records)
+    assert "error[E0007]" in done.stderr
+    assert "fix: sterna tune export" in done.stderr
+    assert "error[E0010]" in invoke("tune", "import", tmp_path / "none.jsonl", *records).stderr
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_e0001_names_the_command_as_it_is_written() -> None:
+    """`model` stands for what is no other command of `sterna tune`, and nobody writes it."""
+    assert "`sterna tune --help`" in fails("E0001", "tune", MODEL, "--explorer", "magic", status=2)
 
 
 def test_results_are_there_whole_or_not_at_all(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

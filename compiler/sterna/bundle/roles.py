@@ -15,6 +15,7 @@ _ROLES = {
     "kernels.cl": "kernels of the device, OpenCL C",
     "kernels.ptx": "kernels of the device, PTX",
     "kernels.metal": "kernels of the device, Metal",
+    "kernels.wgsl": "kernels of the device, WGSL",
     "strings.json": "strings by number",
     "golden.json": "golden sets: names and sizes",
     "golden.bin": "golden sets: arrays",

@@ -50,7 +50,7 @@ def guarded(invoke: Callable[[], Any], commands: Collection[str], as_json: bool)
 
 
 def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
-    path = mistake.ctx.command_path if mistake.ctx is not None else "sterna"
+    path = _path(mistake.ctx)
     title = mistake.format_message().rstrip(".")
     title = title[:1].lower() + title[1:]
     words = title.split("'")
@@ -61,6 +61,16 @@ def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
     title = re.split(r"[.,;]?\s+\(?(?:possible options|did you mean)", title, flags=re.IGNORECASE)[0]
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return Diagnostic("E0001", title, (), f"{hint}`{path} --help` lists what there is")
+
+
+def _path(context: click.Context | None) -> str:
+    """The command as people write it: without those that stand for "what is no other command"."""
+    words: list[str] = []
+    while context is not None:
+        if not context.command.hidden:
+            words[:0] = [context.info_name or ""]
+        context = context.parent
+    return " ".join(words) or "sterna"
 
 
 def _internal(problem: Exception) -> Diagnostic:

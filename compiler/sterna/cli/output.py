@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -14,7 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from sterna.bundle.install import write_file
 from sterna.bundle.roles import file_role
+from sterna.errors import error
 from sterna.escape import json_text, terminal_lines
 from sterna.escape import rich as escape
 from sterna_runtime.cli.reports import Signature, size
@@ -33,6 +36,23 @@ def console(stream: TextIO | None = None) -> Console:
 def echo(text: str) -> None:
     """Lines, of which parts may be names of a model."""
     click.echo(terminal_lines(text))
+
+
+def write(place: Path, data: bytes, option: str | None = None) -> None:
+    """Writes a file that a command was asked for, whole or not at all.
+
+    Args:
+        option: the flag that names the file; None where it is an argument.
+
+    Raises:
+        SternaError: E0007, it cannot be written.
+    """
+    try:
+        write_file(place, data)
+    except OSError as problem:
+        elsewhere = f"name another file{f' with {option}' if option else ''}"
+        fix = elsewhere if place.parent.is_dir() else f"mkdir -p {place.parent}"
+        raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}", fix=fix) from None
 
 
 def print_json(data: Any) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from sterna.bundle.install import write_file
 from sterna.cli import options
-from sterna.cli.output import console, print_json, table
+from sterna.cli.output import console, print_json, table, write
 from sterna.errors import error
 from sterna.escape import rich as escape
 from sterna.report.data import describe
@@ -60,7 +59,7 @@ def command(
     with options.opened(bundle, threads, on) as model:
         facts = describe(subject, time_of(model, asked, threads, on))
     if trace is not None:
-        _write(trace, _trace(subject, facts, asked, threads, on))
+        write(trace, json.dumps(_trace(subject, facts, asked, threads, on)).encode(), "--trace")
     if as_json:
         print_json(_json(facts))
     else:
@@ -79,13 +78,6 @@ def _trace(subject: Subject, facts: dict[str, Any], asked: Asked, threads: int, 
         once = Asked(asked.given, random=True, dims=asked.dims)
         tried(model, once)  # sets the inputs, and warms caches up
         return events(facts, *traced_run(model, tracing), title)
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    try:
-        write_file(path, json.dumps(data).encode())
-    except OSError as problem:
-        raise error("E0007", f"{path} cannot be written: {problem.strerror}") from None
 
 
 def _json(facts: dict[str, Any]) -> dict[str, Any]:

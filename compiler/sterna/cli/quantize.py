@@ -12,10 +12,8 @@ import click
 from rich.console import Console
 
 from sterna.api import compile_to
-from sterna.bundle.install import write_file
 from sterna.cli import options
-from sterna.cli.output import console, print_json, steps, table
-from sterna.errors import error
+from sterna.cli.output import console, print_json, steps, table, write
 from sterna.escape import rich as escape
 from sterna.quantize import METHODS, Settings, quantize_model
 from sterna.quantize.numbers import ACTIVATIONS
@@ -92,7 +90,7 @@ def command(
     settings = Settings(method, percentile, activations, bound, keep_float, threads)
     with steps(STEPS + (bundle is not None), quiet=as_json) as progress:
         result = quantize_model(model, data, settings, progress)
-        _write(place, result.model.SerializeToString())
+        write(place, result.model.SerializeToString(), "--output")
         if bundle is not None:
             progress("compiling the bundle")
             compile_to(bundle, result.model, target, shapes=result.shapes)
@@ -100,7 +98,7 @@ def command(
     if report_file is not None:
         as_text = report_file.suffix.lower() != ".json"
         text = _text(report) if as_text else json.dumps(report.json(), indent=2, ensure_ascii=False) + "\n"
-        _write(report_file, text.encode())
+        write(report_file, text.encode(), "--report")
     seconds = time.perf_counter() - start
     if as_json:
         places = {"output": str(place), "bundle": None if bundle is None else str(bundle)}
@@ -110,13 +108,6 @@ def command(
     _print(out, report)
     made = f"{escape(str(place))}" + (f" and {escape(str(bundle))}" if bundle is not None else "")
     out.print(f"quantized in {duration(seconds)} to {made}", soft_wrap=True)
-
-
-def _write(place: Path, data: bytes) -> None:
-    try:
-        write_file(place, data)
-    except OSError as problem:
-        raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}") from None
 
 
 def _text(report: Report) -> str:

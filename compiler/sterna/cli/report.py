@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from sterna.bundle.install import write_file
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.output import print_json
+from sterna.cli.output import print_json, write
 from sterna.errors import error
 from sterna.escape import terminal
 from sterna.options import Options
@@ -168,18 +167,11 @@ def _tell_apart(rows: Sequence[dict[str, Any]], places: Sequence[Path]) -> None:
             row[key] = "/".join(place.resolve().parts[-2:])
 
 
-def _other(place: Path) -> str:
-    return "--output report.html" if place.parent.is_dir() else f"mkdir -p {place.parent}"
-
-
 def _write(whole: dict[str, Any], place: Path | None) -> None:
     """Prints the document, or writes the page."""
     if place is None:
         print_json(whole)
         return
     text = page(whole).encode()
-    try:
-        write_file(place, text)
-    except OSError as problem:
-        raise error("E0007", f"{place} cannot be written: {problem.strerror}", fix=_other(place)) from None
+    write(place, text, "--output")
     click.echo(f"{terminal(str(place))} ({size(len(text))})")

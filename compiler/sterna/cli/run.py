@@ -11,10 +11,8 @@ import click
 import numpy as np
 from rich.table import Table
 
-from sterna.bundle.install import write_file
 from sterna.cli import options
-from sterna.cli.output import bar, console, echo, print_json, table
-from sterna.errors import error
+from sterna.cli.output import bar, console, echo, print_json, table, write
 from sterna.escape import rich as escape
 from sterna_runtime import Bundle, NodeTime
 from sterna_runtime.cli.files import LAYOUTS
@@ -108,20 +106,13 @@ def command(
         trial = tried(model, asked)
         counts = _counted(model) if on is not None else None
         if output is not None:
-            _write(output, encoded(output, trial.results))
+            write(output, encoded(output, trial.results), "--output")
         if as_json:
             print_json(trial_json(model, trial, threads, top) if counts is None else _json(model, trial, top, counts))
         else:
             _print(model, trial, _workers(threads, on), top, counts)
             if output is not None:
                 click.echo(f"outputs in {output}")
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        write_file(path, data)
-    except OSError as problem:
-        raise error("E0007", f"{path} cannot be written: {problem.strerror}") from None
 
 
 def _workers(threads: int, on: str | None) -> str:

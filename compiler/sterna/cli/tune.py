@@ -13,12 +13,11 @@ import click
 from rich.live import Live
 
 from sterna.bundle.graph_json import math_json
-from sterna.bundle.install import write_file
 from sterna.choices import to_json
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.output import console, echo, print_json, table
-from sterna.errors import error
+from sterna.cli.output import console, echo, print_json, table, write
+from sterna.errors import error, system_error
 from sterna.escape import rich as escape
 from sterna.options import Options
 from sterna_runtime.cli.reports import duration
@@ -261,14 +260,6 @@ def _database(place: Path | None, create: bool = False) -> Database:
     return Database(place or default_place(), create)
 
 
-def _write(place: Path, data: bytes) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_file(place, data)
-    except OSError as problem:
-        raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}") from None
-
-
 @command.command("log")
 @records_option
 @options.json_option
@@ -322,7 +313,7 @@ def export_command(file: Path, records: Path | None) -> None:
 
     with _database(records) as database:
         text = export_json(database)
-    _write(file, text.encode())
+    write(file, text.encode())
     echo(f"{text.count(chr(10)) - 1} records in {file}")
 
 
@@ -335,8 +326,10 @@ def import_command(file: Path, records: Path | None) -> None:
 
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("E0004", f"{file} cannot be read: {problem}") from None
+    except OSError as problem:
+        raise system_error(problem, "to read the records") from None
+    except UnicodeDecodeError:
+        raise error("E0007", f"{file} is no export of records: it is no text", fix="sterna tune export FILE") from None
     with _database(records, create=True) as database:
         trials, won = import_json(text, database, str(file))
     echo(f"{trials} trials and {won} choices that won are new")
@@ -369,6 +362,7 @@ def plot_command(output: Path | None, records: Path | None) -> None:
     for line in terminal(best_so_far(trials)):
         echo(line)
     if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
         for name, picture in zip(("best.svg", "predicted.svg"), svg(trials), strict=True):
-            _write(output / name, picture)
+            write(output / name, picture, "--output")
             echo(str(output / name))

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from sterna.codegen.render import render_template, resource
-from sterna.errors import SternaError, error
+from sterna.errors import SternaError, error, system_error
 from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import Machine
 from sterna.rpc import frames
@@ -81,13 +81,13 @@ def read_board(path: Path) -> Board:
     """Reads the description of a board.
 
     Raises:
-        SternaError: E0004, E0002, it cannot be read or is none.
+        SternaError: E0010, E0002, it cannot be read or is none.
     """
     try:
         rows = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("E0004", f"{path} cannot be read: {problem}") from None
-    except tomllib.TOMLDecodeError as problem:
+    except OSError as problem:
+        raise system_error(problem, "to read the description of a board", fix=f"write it: {_EXAMPLE}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise error("E0002", f"{path} describes no board: {problem}", fix=_EXAMPLE) from None
     unknown = sorted({*rows} - {"line", "baud", "flash", "counts"})
     line, baud, flash, counts = (rows.get(*each) for each in (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import random
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from sterna.choices import Choice, Trace
+from sterna.errors import error
 from sterna.fast import Decision, Feeds, model_id
 from sterna.ir.graph import Graph
 from sterna.options import Options
@@ -36,6 +38,7 @@ from sterna.tuning.prior import Rows, prior_of
 from sterna.tuning.scoring import Scorer
 from sterna.tuning.whole import Whole, measured
 from sterna.tuning.worker import Trial
+from sterna_runtime.advice import Advice, Option
 
 #: Trials of a kernel between two decisions of who comes next, and the share of them drawn at random.
 BATCH, EPSILON = 16, 0.15
@@ -43,6 +46,7 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
+_MEASURABLE = Advice(Option("target"), " has to be what the device is; `sterna rpc doctor` describes it")
 #: Of all trials, how many may go to what is decided above kernels.
 SHARE_OF_PARTS = 0.25
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
@@ -240,14 +244,14 @@ class Tuner:
         """Writes what was measured of a part: by the rule, and otherwise."""
         self.trials += 1
         self.current = tried.name
-        for choice, samples, error, explorer in (
+        for choice, samples, wrong, explorer in (
             (tried.rule, tried.before, "", "rules"), (tried.choice, tried.after, tried.error, "parts"),
         ):  # fmt: skip
-            if samples or error:
+            if samples or wrong:
                 self.records.add(
                     Record(
                         tried.part, tried.name, self.target, self.options.target.name, self.toolchain,
-                        self._measurer.devices[0], self.unit, choice, "[]", samples, error, (), explorer, machine(),
+                        self._measurer.devices[0], self.unit, choice, "[]", samples, wrong, (), explorer, machine(),
                         time.time(),
                     )
                 )  # fmt: skip
@@ -293,6 +297,16 @@ class Tuner:
                 for known in self.records.trials(each.task.kernel, self.target, device, self.toolchain):
                     self._count(each, known.choice, known.cost, known.steps)
             self._watch(self)
+        if self.kernels and all(each.why for each in self.kernels) and not self._late(seconds):
+            self._refuse(self.kernels[0].why)
+
+    def _refuse(self, why: str) -> None:
+        """Raises what no kernel could be measured for, where that is the device's and not the kernels'."""
+        device = self._measurer.devices[0]
+        if coded := re.match(r"error\[(E\d{4})\]: (.+)", why):
+            raise error(coded[1], f"no kernel can be measured: {coded[2]}", *filter(None, (device,)), fix=_MEASURABLE)
+        if device:
+            raise error("E0805", f"no kernel can be measured: {why}", device, fix="see that the device is there")
 
     def _next(self) -> Progress | None:
         """The kernel whose trials promise most: a large share of the model that still gains. None if nothing does."""

@@ -22,6 +22,7 @@ from sterna.errors import SternaError
 from sterna.rpc import frames
 from sterna.rpc.frames import Kind, Status
 from sterna.rpc.program import architecture_of
+from sterna.runtime.remote import Functions
 from sterna.targets.description import load_target
 from support.rpc_digits import MODEL, code_of, image, works
 from support.rpc_server import Raw, Running, started
@@ -32,6 +33,31 @@ pytestmark = pytest.mark.skipif(
 )
 
 # ---- What it is for ----
+
+
+def test_several_runs_are_timed_by_one_question(server: Running, bundle: Path) -> None:
+    with rpc.connect(server.address) as device, device.load(bundle) as there:
+        there.run([image()])
+        functions, model = there.of_runtime()
+        assert isinstance(functions, Functions)
+        for runs in (1, 7):
+            times = functions.profiled(model, runs)
+            assert len(times) == runs
+            assert min(times) > 0
+
+
+def test_kernels_are_tuned_there(server: Running, tmp_path: Path) -> None:
+    """Kernels of another processor are refused by the device: an error of the command, not of each kernel."""
+    words = ["-g", "llvm", "--trials", "2", "--explorer", "grid", "--records", str(tmp_path / "t.db"), "--json"]
+    done = CliRunner().invoke(program, ["tune", str(MODEL), *words, "--on", server.address])
+    assert done.exit_code == 0, done.output
+    kernels = json.loads(done.stdout)["kernels"]
+    assert not [kernel["reason"] for kernel in kernels if "reason" in kernel]
+    assert sum(kernel["trials"] for kernel in kernels) > 0
+    elsewhere = "raspberrypi4" if platform.machine() == "x86_64" else "x86-64-v2"
+    refused = CliRunner().invoke(program, ["tune", str(MODEL), *words, "-t", elsewhere, "--on", server.address])
+    assert refused.exit_code == 1
+    assert "error[E0507]: no kernel can be measured" in refused.stderr
 
 
 def test_a_bundle_there_is_as_one_here(server: Running, bundle: Path) -> None:
