@@ -207,6 +207,60 @@ def test_virtual_threads_are_refused() -> None:
         s.bind("acc", "k", "vthread")
 
 
+def transposed(m: int, n: int, turned: int) -> Schedule:
+    """Tiles of 32 by 32 through shared memory, stored in rows and read in columns."""
+    x = placeholder("x", (n, m))
+    s = Schedule(
+        Kernel("transposed", (x,), (), (compute("out", (m, n), lambda i, j: x[j, i]),)), memories=(SHARED,)
+    )
+    down, i = s.split("out", "i", 32, overhang=True)
+    across, j = s.split("out", "j", 32, overhang=True)
+    rest, y = s.split("out", i, 4)
+    s.reorder("out", down, across, rest, y, j)
+    task = s.fuse("out", down, across)
+    s.parallel("out", task)
+    s.bind("out", y, "thread.y")
+    s.bind("out", j, "thread.x")
+    local = s.cache_read("x", "out")
+    s.compute_at(local, "out", task, SHARED)
+    _, y = s.split(local, "i0", 4)
+    _, j = s.split(local, "i1", 32)
+    s.bind(local, y, "thread.y")
+    s.bind(local, j, "thread.x")
+    if turned:
+        s.swizzle(local, turned)
+    return s
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("turned", [1, 3, 33])
+def test_turned_rows(turned: int, device: opencl_host.Device, tmp_path: Path) -> None:
+    """A transpose reads columns of a tile: every thread another bank, and the tile takes no byte more."""
+    plain, s = (accesses(finish(lower(transposed(64, 96, n)))) for n in (0, turned))
+    assert plain.conflicts > 0
+    assert (s.conflicts, s.shared_bytes, s.coalesced) == (0, plain.shared_bytes, s.accesses)
+    compare(transposed(64, 96, turned), device, tmp_path if turned == 3 else None)
+    compare(transposed(45, 70, turned), device)
+
+
+def test_no_barrier_of_turned_rows_can_be_left_out() -> None:
+    refused_without_each_barrier(finish(lower(transposed(64, 96, 1))))
+
+
+def test_rows_that_cannot_be_turned() -> None:
+    s = Schedule(matmul(8, 8, 8), memories=(SHARED,))
+    with pytest.raises(SternaError, match="cannot be turned"):
+        s.swizzle("out")
+    local = s.cache_read("x", "acc")
+    s.transfer(local)
+    with pytest.raises(SternaError, match="row by row"):
+        s.swizzle(local)
+    other = s.cache_read("w", "acc")
+    s.swizzle(other)
+    with pytest.raises(SternaError, match="in place of swizzle"):
+        s.transfer(other)
+
+
 KERNELS = {
     "matmul": lambda draw: matmul(*(draw(st.integers(1, 20)) for _ in range(3))),
     "pointwise": lambda draw: pointwise(*(draw(st.integers(1, 12)) for _ in range(draw(st.integers(1, 3))))),
@@ -245,6 +299,8 @@ def drawn(kernel: Kernel, draw: Any) -> Schedule:
         s.compute_at(
             stage, consumer, draw(st.sampled_from(axes)), draw(st.sampled_from([SHARED, SCRATCH, STACK, REGISTER]))
         )
+        if s.stages[stage].scope == SHARED and len(s.stages[stage].tensor.axes) > 1 and draw(st.booleans()):
+            s.swizzle(stage, draw(st.integers(1, 5)))
         if draw(st.booleans()):
             own = [a for a in s.stages[stage].leaves if a not in s.stages[stage].reduction_leaves]
             _, within = s.split(stage, own[-1], draw(st.sampled_from([2, 4])))

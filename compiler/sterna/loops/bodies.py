@@ -34,12 +34,14 @@ class Place:
         slot: where the storage has one dimension more than the stage, in front: the position in it.
         blocks: (dimension, size), where the storage lies in blocks: those dimensions count blocks, and the positions
             in a block come behind them.
+        turned: elements by which each row, the last dimension, is turned against the one before it.
     """
 
     buffer: Buffer
     least: tuple[Int, ...]
     slot: Int | None = None
     blocks: tuple[tuple[int, int], ...] = ()
+    turned: int = 0
 
     def offset(self, indices: Sequence[Int]) -> Int:
         """Of an element of the stage, in the buffer."""
@@ -48,6 +50,11 @@ class Place:
             sizes = dict(self.blocks)
             within = tuple(inside[d] % size for d, size in self.blocks)
             return self.buffer.offset((*(i // sizes.get(d, 1) for d, i in enumerate(inside)), *within))
+        if self.turned:
+            row = ZERO
+            for position, rows in zip(inside[:-1], self.buffer.shape[:-1], strict=True):
+                row = row * rows + position
+            inside = (*inside[:-1], (inside[-1] + row * self.turned) % self.buffer.shape[-1])
         if self.slot is None:
             return rejoined(self.buffer.offset(inside))
         # A stage of one element has an axis all the same, which its storage beside the slot has not.

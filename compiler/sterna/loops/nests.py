@@ -389,7 +389,7 @@ class Nests(InnermostLoops):
                 blocks = s.blocks
                 buffer = self.allocated(s, region, blocks)
                 parts.append(P.Alloc(buffer))
-                self.places[name] = Place(buffer, region.least, None, blocks)
+                self.places[name] = Place(buffer, region.least, None, blocks, s.turned)
             parts.append(self._sum_within(s, region, nest))
         parts += [rescaled.factors(self, cursor), self._level(cursor.inward())]
         self.places, self.taken = saved, taken

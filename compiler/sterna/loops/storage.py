@@ -43,6 +43,10 @@ class Storage(Bodies):
         extent = list(region.extent)
         if s.padded:
             extent[-1] = extent[-1] + s.padded
+        if s.turned and not (len(extent) > 1 and extent[-1].is_const):
+            self.refuse(f"rows of {s.name} have no constant length", "swizzle what has rows of constant tiles")
+        if s.turned and blocks:
+            self.refuse(f"{s.name} lies in blocks", "swizzle what lies in rows")
         shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)]
         buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
         if self.shared and buffer.scope.has_offsets:

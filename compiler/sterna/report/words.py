@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sterna.ir.threads import VIRTUAL
 from sterna.schedule.decisions import Step
 
 
@@ -53,7 +54,11 @@ WORDS: dict[str, Callable[..., str]] = {
     "partition": lambda stage, *axes: f"{stage}: border and interior of {_names(axes)} have loops of their own",
     "clip": lambda stage, axis: f"{stage}: {axis} leaves out the terms that read padding alone",
     "parallel": lambda stage, axis, *_: f"{stage}: each part of {axis} is a task, which threads share",
-    "bind": lambda stage, axis, thread, *_: f"{stage}: {axis} runs over {thread} of a group",
+    "bind": lambda stage, axis, thread, *_: (
+        f"{stage}: a thread has all of {axis}, as virtual threads side by side"
+        if thread == VIRTUAL
+        else f"{stage}: {axis} runs over {thread} of a group"
+    ),
     "inline": lambda stage: f"{stage} is computed wherever it is needed, and stored nowhere",
     "compute_at": _compute_at,
     "cache_read": lambda tensor, consumer, *dtype: (
@@ -68,6 +73,9 @@ WORDS: dict[str, Callable[..., str]] = {
     ),
     "pad_rows": lambda stage, elements: (
         f"{stage}: rows lie {elements} elements further apart, so that what is below one another is in other banks"
+    ),
+    "swizzle": lambda stage, elements: (
+        f"{stage}: each row is turned by {elements}, so that what is below one another is in other banks"
     ),
     "as_matrices": lambda stage, batch, folded, *_: (
         f"{stage} is a product of matrices, whose depth is {_names(folded)}"

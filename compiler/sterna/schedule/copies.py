@@ -111,6 +111,18 @@ class CopySteps(AxisSteps):
             self._illegal(f"rows of {stage} cannot have {elements} elements more", "once, of a stage that is placed")
         s.padded = elements
 
+    def swizzle(self, stage: str, elements: int = 1) -> None:
+        """Stores a stage that is placed within another with each row, its last dimension, turned by so many elements
+        against the row before it: element c of row r lies at (c + r * elements) mod the row's length. What lies below
+        one another is in other banks of a memory, without the bytes that `pad_rows` takes. Rows of any length are
+        turned, and positions stay formulas that can be proved; an exclusive or of address bits has neither."""
+        s: StageSchedule = self._step("swizzle", stage, elements)
+        if elements < 1 or s.turned or len(s.tensor.axes) < 2 or stage in self.outputs:
+            self._illegal(f"rows of {stage} cannot be turned by {elements}", "once, of a stage that is placed")
+        if s.transferred:
+            self._illegal(f"{stage} is copied row by row", "pad_rows, or let threads store its elements")
+        s.turned = elements
+
     def stride(self, stage: str, dimension: int, step: int) -> None:
         """Lets a copy, as `cache_read` makes it, have every `step`-th position of a dimension alone, where its readers
         read no others: of the image of a convolution with strides and one tap, what the tap reads."""

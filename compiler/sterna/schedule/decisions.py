@@ -122,6 +122,7 @@ class StageSchedule:
         partitioned: axes along which the stage is computed part by part, as its conditions say.
         pipelined: buffers, by the axis whose iterations bring what later ones read.
         padded: elements that each row of the storage has room for beyond its own.
+        turned: elements by which each row of the storage is turned against the one before it.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
 
@@ -140,6 +141,7 @@ class StageSchedule:
     partitioned: tuple[str, ...] = ()
     clipped: tuple[str, ...] = ()
     padded: int = 0
+    turned: int = 0
     pipelined: dict[str, int] = field(default_factory=dict)
     transferred: bool = False
     asynchronous: bool = False

@@ -34,6 +34,7 @@ PRIMITIVES = (
     "recompute",
     "fold",
     "pad_rows",
+    "swizzle",
     "pipeline",
     "as_matrices",
     "stride",

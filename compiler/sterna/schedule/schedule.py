@@ -199,6 +199,8 @@ class Schedule(CopySteps):
         s: StageSchedule = self._step("transfer", stage, *([True] if asynchronous else []))
         if not isinstance(s.body, Load) or s.body.dtype != s.tensor.dtype:
             self._illegal(f"{stage} computes its elements", "transfer what cache_read or cache_write lets copy")
+        if s.turned:
+            self._illegal(f"rows of {stage} are turned, so that no neighbours are", "pad_rows in place of swizzle")
         s.transferred, s.asynchronous = True, asynchronous
 
     def rfactor(self, stage: str, axis: str, outermost: bool = False) -> str:

@@ -67,6 +67,10 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     for axis in (row, column):
         s.unroll(out, axis)
 
+    # Threads read scores and powers down their rows: turned, rows have what lies below one another in other banks.
+    for turned in (block["scores"], block["powers"]):
+        s.swizzle(turned, 2)
+
     # Its sums, block by block of keys.
     s.compute_at(sums, out, tx, REGISTER)
     *lead, each, group_axis, own = _axes(s, sums)
