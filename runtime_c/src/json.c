@@ -314,21 +314,10 @@ static size_t decode(const char *text, size_t at, char *out, const char *expecte
       }
     }
     if (code >= 0xD800 && code < 0xE000) code = 0xFFFD; /* half of a pair: the replacement character */
-    if (code < 0x80) {
-      PUT(code);
-    } else if (code < 0x800) {
-      PUT(0xC0 | code >> 6);
-      PUT(0x80 | (code & 63));
-    } else if (code < 0x10000) {
-      PUT(0xE0 | code >> 12);
-      PUT(0x80 | (code >> 6 & 63));
-      PUT(0x80 | (code & 63));
-    } else {
-      PUT(0xF0 | code >> 18);
-      PUT(0x80 | (code >> 12 & 63));
-      PUT(0x80 | (code >> 6 & 63));
-      PUT(0x80 | (code & 63));
-    }
+    static const uint8_t leading[] = {0, 0xC0, 0xE0, 0xF0}; /* by how many bytes follow */
+    unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    PUT(leading[more] | code >> 6 * more);
+    while (more-- > 0) PUT(0x80 | (code >> 6 * more & 63));
   }
 #undef PUT
   return n;

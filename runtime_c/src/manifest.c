@@ -56,15 +56,18 @@ sterna_status graph_check_file(const char *name, const file_entry *entry, const 
 }
 
 static bool is_identifier(const char *name) {
-  size_t bytes = strlen(name);
-  return bytes > 0 && bytes < 128 &&
-         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == bytes;
+  size_t bytes = 0;
+  for (char c; (c = name[bytes]) != 0; bytes++)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  return bytes > 0 && bytes < 128;
 }
 
 /* A name and not a path: a bundle does not reach out of its directory. */
 static bool is_file_name(const char *name) {
-  size_t bytes = strlen(name);
-  return bytes > 0 && bytes < 128 && name[0] != '.' && strpbrk(name, "/\\:") == NULL;
+  size_t bytes = 0;
+  for (char c; (c = name[bytes]) != 0; bytes++)
+    if (c == '/' || c == '\\' || c == ':') return false;
+  return bytes > 0 && bytes < 128 && name[0] != '.';
 }
 
 static sterna_status read_file_entry(const char *text, size_t files, const char *name, file_entry *entry,

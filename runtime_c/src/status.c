@@ -4,41 +4,24 @@
 
 #include "internal.h"
 
-const char *sterna_status_name(sterna_status status) {
-  switch (status) {
-#define CASE(name, value, code, meaning) \
-  case STERNA_##name:                    \
-    return #name;
-    STERNA_STATUSES(CASE)
-#undef CASE
-    default:
-      return "UNKNOWN";
-  }
+/* A part of what is said of a status: its name, code or meaning. The texts are one string, since a table of pointers is
+ * several times as large; statuses count down from 0. */
+static const char *text_of(sterna_status status, int part) {
+#define TEXTS(name, value, code, meaning) #name "\0" code "\0" meaning "\0"
+#define COUNT(name, value, code, meaning) +1
+  static const char texts[] = STERNA_STATUSES(TEXTS) "UNKNOWN\0" "E0901\0" "not a status of this runtime";
+  enum { N_STATUSES = 0 STERNA_STATUSES(COUNT) };
+#undef TEXTS
+#undef COUNT
+  const char *text = texts;
+  unsigned row = 0u - (unsigned)status;
+  for (unsigned left = 3 * (row < N_STATUSES ? row : N_STATUSES) + (unsigned)part; left > 0; left--) text += strlen(text) + 1;
+  return text;
 }
 
-const char *sterna_status_code(sterna_status status) {
-  switch (status) {
-#define CASE(name, value, code, meaning) \
-  case STERNA_##name:                    \
-    return code;
-    STERNA_STATUSES(CASE)
-#undef CASE
-    default:
-      return "E0901";
-  }
-}
-
-const char *sterna_status_meaning(sterna_status status) {
-  switch (status) {
-#define CASE(name, value, code, meaning) \
-  case STERNA_##name:                    \
-    return meaning;
-    STERNA_STATUSES(CASE)
-#undef CASE
-    default:
-      return "not a status of this runtime";
-  }
-}
+const char *sterna_status_name(sterna_status status) { return text_of(status, 0); }
+const char *sterna_status_code(sterna_status status) { return text_of(status, 1); }
+const char *sterna_status_meaning(sterna_status status) { return text_of(status, 2); }
 
 const char *sterna_version(void) { return STERNA_VERSION; }
 

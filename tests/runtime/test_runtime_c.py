@@ -94,6 +94,7 @@ def test_cut_libraries(tmp_path: Path) -> None:
     run(*ZIG, "lld-link", "-dll", "-noentry", "-out:64.dll", "kernels.obj", cwd=tmp_path)
     binary = tmp_path / "test_parts"
     flags = [*STRICT, *INCLUDES, "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags.append("-DSTERNA_EVERY_FORMAT")
     run(gcc, *flags, RUNTIME / "test" / "test_parts.c", *sources(), "-o", binary, "-lpthread", "-ldl")
     assert run(binary, *made, tmp_path / "64.dll").endswith("0 failures\n")
 
