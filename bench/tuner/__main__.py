@@ -157,6 +157,7 @@ def _transfer(asked: argparse.Namespace) -> int:
 
 def _prior(asked: argparse.Namespace) -> int:
     folder = Path(asked.output)
+    folder.mkdir(parents=True, exist_ok=True)
     with Database(Path(asked.records), create=False) as records:
         for name, rows in priors(records).items():
             data = to_bytes(rows)
