@@ -93,11 +93,8 @@ def table_of(found: Sequence[Panel]) -> list[str]:
         trials = "never" if each.trials is None else str(each.trials)
         seeds = min(len(each.curves[LEARNED]), len(each.curves[RANDOM]))
         random, learned = each.shares(RANDOM, TRIALS), each.shares(LEARNED, WITHIN)
-        size = (
-            f"{each.measured:,}"
-            if each.measured == each.schedules
-            else f"{each.measured:,} of {each.schedules or '?':,}"
-        )
+        whole = "?" if each.schedules is None else f"{each.schedules:,}"
+        size = whole if each.measured == each.schedules else f"{each.measured:,} of {whole}"
         texts = [size, f"{each.least / each.rules:.3f}", _spread(random), _spread(learned), trials, str(seeds)]
         lines.append(f"| {each.kernel} | {each.device} | {' | '.join(texts)} |")
     return lines

@@ -349,3 +349,10 @@ def test_compiling_is_measured(module: Callable[[str], Any], monkeypatch: pytest
     assert "cannot be read" in missing
     slow = compiling.Compilation(9.0, 8.0, 1.0, 10, 1, 1)
     assert compiling.rows([("slow", "c", slow)])[0][3] == "0.75 s  over"
+
+
+def test_a_curve_is_told_whether_or_not_its_schedules_were_counted(module: Callable[[str], ModuleType]) -> None:
+    own = module("tuner.curves")
+    curves = {own.LEARNED: [[2.0, 1.0]], own.RANDOM: [[2.0, 1.5]]}
+    told = [own.Panel("here", "dense", 2.0, 1.0, curves, 1500, count) for count in (1500, 2400, None)]
+    assert [line.split(" | ")[2] for line in own.table_of(told)[2:]] == ["1,500", "1,500 of 2,400", "1,500 of ?"]

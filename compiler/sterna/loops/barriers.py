@@ -21,13 +21,12 @@ from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.elements import part_of
+from sterna.loops.touched import MOST_OF_TILE
 from sterna.te.position import IndexAtom
 
 _BARRIER = P.Barrier("block")
 #: Elements of two statements that are compared one by one.
 MOST_COMPARED = 1 << 18
-#: More elements than a tile has.
-_MOST_OF_TILE = 1 << 12
 #: A symbol for the threads along each axis, whatever the loops over them are called.
 _NUMBER: dict[ThreadAxis, Symbol] = {axis: Symbol(axis, 0, None) for axis in THREADS}
 
@@ -319,7 +318,7 @@ class _Task:
         places = np.broadcast_to((index - common).evaluate(values.__getitem__) + tile[grid[-1]], sizes)
         numbers = np.arange(prod(counts)).reshape(*counts, *[1] * (len(sizes) - len(counts)))
         if use.statement is not None:
-            first = 1 + self.collective.setdefault(use.statement, len(self.collective)) * _MOST_OF_TILE
+            first = 1 + self.collective.setdefault(use.statement, len(self.collective)) * MOST_OF_TILE
             numbers = prod(self.counts.values()) * (first + grid[-1]) + numbers
         threads = np.broadcast_to(numbers, sizes)
         reached = np.zeros(sizes, bool)

@@ -26,7 +26,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
-from sterna.loops.touched import Access, Place, Touched, UnknownError, is_same_for_all, race
+from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, race
 from sterna.te import expr as E
 from sterna.te.position import IndexAtom
 
@@ -35,8 +35,6 @@ MOST_EVENTS = 1 << 14
 #: Statements of a loop that has copies in it, and no barriers, up to which it is run through number by number: inner
 #: loops, which begin the copies of a block, most often are; outer ones, which wait for it too, are taken as a whole.
 MOST_COUNTED, MOST_COUNTED_WAITS = 1 << 10, 1 << 6
-#: More elements than a tile has.
-_MOST_OF_TILE = 1 << 12
 
 
 def verify_threads(function: Function) -> Function:
@@ -288,7 +286,7 @@ class _Task:
             self.found.append(f"the tile {name} is not reached by all threads of a subgroup")
         elif x & placed:
             self.found.append(f"threads of a subgroup disagree where the tile {name} lies")
-        return self.collective.setdefault(id(s), 1 + len(self.collective) * _MOST_OF_TILE)
+        return self.collective.setdefault(id(s), 1 + len(self.collective) * MOST_OF_TILE)
 
     def access(self, access: Access) -> None:
         for pending in self.pending:

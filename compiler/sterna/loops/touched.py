@@ -54,6 +54,10 @@ class Place:
         return rejoined(index.substitute(self.known)) if self.known else index
 
 
+#: More elements than a tile has.
+MOST_OF_TILE = 1 << 12
+
+
 @dataclass(frozen=True, eq=False)
 class Access:
     """The elements that one statement touches: `span` of them, `stride` apart, from a position on.
