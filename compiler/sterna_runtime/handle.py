@@ -126,7 +126,7 @@ def _device_fix(kinds: tuple[str, ...], said: str, directory: str) -> Fix:
     """What mends that a bundle cannot run here whose kernels are for devices of these kinds."""
     chosen = next((name for kind in kinds if (name := f"STERNA_{kind.upper()}_DEVICE") in said), None)
     if kinds == ("webgpu",):
-        first = f"`sterna serve {directory}` runs it in a browser"
+        first = f"`sterna run {directory} --on chromium` runs it, and `sterna serve` in your browser"
     elif chosen is not None:
         first = f"change or unset {chosen}: `sterna doctor` says which device is taken then"
     else:

@@ -1,13 +1,14 @@
 import { hasFeature } from "./features.js";
+import { Model } from "./model.js";
 import { nodeModule } from "./node.js";
-import { serve } from "./serve.js";
+import { inWasm, serve } from "./serve.js";
 
 /** node serve-node.js DIRECTORY THREADS: `serve` over standard input and output. `--cpu-has FEATURE` prints 1 or 0. */
 const { argv, stdin, stdout } = await nodeModule("process");
 const [, , place, more] = argv;
 if (place === "--cpu-has") stdout.write(`${Number(hasFeature(more))}\n`);
 else {
-  const take = await serve(place, Number(more), (bytes) => stdout.write(bytes));
+  const take = await serve(async () => inWasm(await Model.load(place, { threads: Number(more) })), (bytes) => stdout.write(bytes));
   stdin.on("data", take);
   stdin.on("end", () => stdout.end(() => (/** @type {any} */ (globalThis)).process.exit()));
 }

@@ -1,5 +1,5 @@
 import { Model } from "./model.js";
-import { output, profiled, setDims, setInput, table, timedRun, value } from "./rpc/answers.js";
+import { nodeTimes, output, setDims, setInput, since, table, value } from "./rpc/answers.js";
 import { joined, MOST_MESSAGE, MOST_RUNS, Reader, statusOf, Writer } from "./rpc/protocol.js";
 
 /**
@@ -21,40 +21,66 @@ function refusal(problem) {
 }
 
 /**
- * @param {Model} model
+ * @typedef {object} Loaded What runs a bundle.
+ * @property {Model} model where its inputs and outputs lie, and what knows their types and sizes
+ * @property {() => unknown} run once; done where it is awaited
+ * @property {() => import("./model.js").NodeTime[] | Promise<import("./model.js").NodeTime[]>} profile of one run
+ * @property {() => void} resetState
+ * @property {(number: number) => Uint8Array} value a copy of any tensor
+ */
+
+/** A bundle that WebAssembly runs. @param {Model} model @returns {Loaded} */
+export const inWasm = (model) => ({
+  model,
+  run: () => model.run(),
+  profile: () => model.profile({}, { runs: 1 }),
+  resetState: () => model.resetState(),
+  value: (number) => value(model, number),
+});
+
+/**
+ * @param {Loaded} loaded
  * @param {number} what
  * @param {number} number
  * @param {Uint8Array} given
- * @returns {Uint8Array}
+ * @returns {Promise<Uint8Array>}
  */
-function answer(model, what, number, given) {
-  if (what === RUN) return new Writer().u64(timedRun(model)).made;
-  if (what === PROFILE) return joined(Array.from({ length: Math.min(Math.max(number, 1), MOST_RUNS) }, () => profiled(model)));
+async function answer(loaded, what, number, given) {
+  const { model } = loaded;
+  if (what === RUN) {
+    const start = performance.now();
+    await loaded.run();
+    return new Writer().u64(since(start)).made;
+  }
+  if (what === PROFILE) {
+    const runs = [];
+    while (runs.length < Math.min(Math.max(number, 1), MOST_RUNS)) runs.push(nodeTimes(model, await loaded.profile()));
+    return joined(runs);
+  }
   if (what === GET_OUTPUT) return output(model, number);
-  if (what === GET_VALUE) return value(model, number);
+  if (what === GET_VALUE) return loaded.value(number);
   if (what >= INPUTS && what <= MEMORY) return table(model, what - INPUTS);
   if (what === SET_INPUT) setInput(model, number, given);
   else if (what === SET_DIMS) {
     const sizes = new Reader(given, "a request");
     setDims(model, Array.from({ length: number }, () => sizes.i64()));
-  } else if (what === RESET) model.resetState();
+  } else if (what === RESET) loaded.resetState();
   else throw new RangeError(`there is no request ${what}`);
   return NONE;
 }
 
 /**
- * Loads a bundle, says so, and answers requests as they arrive.
+ * Loads a bundle, says so, and answers requests one after another as they arrive.
  *
- * @param {import("./model.js").Source} source
- * @param {number} threads
+ * @param {() => Promise<Loaded>} load
  * @param {(bytes: Uint8Array) => void} post
  * @returns {Promise<(bytes: Uint8Array) => void>} takes what arrives, in pieces of any length
  */
-export async function serve(source, threads, post) {
-  /** @type {Model | undefined} */
-  let model;
+export async function serve(load, post) {
+  /** @type {Loaded | undefined} */
+  let loaded;
   try {
-    model = await Model.load(source, { threads });
+    loaded = await load();
     post(reply(0, NONE));
   } catch (problem) {
     post(refusal(problem));
@@ -62,6 +88,7 @@ export async function serve(source, threads, post) {
   /** @type {Uint8Array[]} */
   let parts = [];
   let wanted = HEAD;
+  let last = Promise.resolve();
   return (bytes) => {
     parts.push(bytes);
     while (parts.reduce((sum, part) => sum + part.length, 0) >= wanted) {
@@ -71,7 +98,8 @@ export async function serve(source, threads, post) {
       wanted = HEAD + head.u64();
       parts = [all];
       if (all.length < wanted) continue;
-      post(answered(model, what, number, all.subarray(HEAD, wanted)));
+      const given = all.subarray(HEAD, wanted);
+      last = last.then(async () => post(await answered(loaded, what, number, given)));
       parts = [all.subarray(wanted)];
       wanted = HEAD;
     }
@@ -79,15 +107,15 @@ export async function serve(source, threads, post) {
 }
 
 /**
- * @param {Model | undefined} model
+ * @param {Loaded | undefined} loaded
  * @param {number} what
  * @param {number} number
  * @param {Uint8Array} given
  */
-function answered(model, what, number, given) {
+async function answered(loaded, what, number, given) {
   try {
-    if (!model) throw new RangeError("no model is loaded");
-    return reply(0, answer(model, what, number, given));
+    if (!loaded) throw new RangeError("no model is loaded");
+    return reply(0, await answer(loaded, what, number, given));
   } catch (problem) {
     return refusal(problem);
   }

@@ -166,6 +166,40 @@ def test_an_engine_that_ends_or_refuses(engine: str, bundle: Path, tmp_path: Pat
     assert "E0503" in run("run", tmp_path / "nothing", "--on", engine, "--random").output
 
 
+@pytest.fixture(scope="module")
+def on_gpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need("chromium", "runs bundles for WebGPU")
+    return compile_to(tmp_path_factory.mktemp("gpu") / "digits", MODEL, "webgpu")
+
+
+def test_bundles_for_webgpu_run_in_a_page(on_gpu: Path, tmp_path: Path) -> None:
+    """On Chromium's GPU, or what stands for one: outputs, times, nodes, states of before; a tensor between is refused."""
+    with sterna.load(compile_to(tmp_path / "here", MODEL, generator="llvm")) as here:
+        feeds = _feeds(here)
+        wanted = [here.run(feed)["scores"] for feed in feeds]
+    with device("chromium"):
+        loaded = sterna.load(on_gpu)
+    with loaded as there:
+        for feed, scores in zip(feeds, wanted, strict=True):
+            np.testing.assert_allclose(there.run(feed)["scores"], scores, rtol=1e-4, atol=1e-5)
+        times = [time for time in there.profile(repeat=2) if time.kernel != "copy"]
+        assert times[-1].sources[-1] == "softmax"
+        assert min(time.nanoseconds for time in times) >= 0
+        between = next(v.name for v in there.values if v.name not in ("image", "scores"))
+        with pytest.raises(SternaError, match="E0510"):
+            there.intermediate(between)
+    done = run("verify", MODEL, "-t", "webgpu", "--on", "chromium")
+    assert done.exit_code == 0, done.output
+    assert "agrees with" in done.output
+
+
+def test_what_an_engine_does_not_run_says_what_to_do(on_gpu: Path) -> None:
+    need("node", "runs bundles for browsers")
+    said = " ".join(run("run", on_gpu, "--on", "node", "--random").output.split())
+    assert "E0507" in said
+    assert "--on chromium` runs it" in said
+
+
 _KILLED = """
 import os, signal, sys, sterna
 from sterna.emulate.devices import device

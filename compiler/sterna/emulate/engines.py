@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from sterna.web.files import INDEX, Root
 from sterna.web.server import HOST, make_server
 from sterna.web.socket import WebSocket
 from sterna_runtime.errors import SternaError
+from sterna_runtime.reader import read_graph
 
 _PAGE = b"""<!doctype html>
 <title>sterna</title>
@@ -34,10 +36,14 @@ _PAGE = b"""<!doctype html>
 """
 #: Without a window, and without what a browser asks the network for by itself.
 _FLAGS = (
-    "--headless=new", "--disable-gpu", "--no-first-run", "--no-default-browser-check", "--disable-sync",
+    "--headless=new", "--no-first-run", "--no-default-browser-check", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-quic",
     "--disable-background-timer-throttling", "--disable-renderer-backgrounding", "--mute-audio",
 )  # fmt: skip
+#: For bundles that need no GPU; for those that do; and where there is none that Chromium could reach: SwiftShader.
+_NO_GPU = ("--disable-gpu",)
+_GPU = ("--enable-unsafe-webgpu", "--enable-features=Vulkan")
+_SOFTWARE = (*_GPU, "--use-webgpu-adapter=swiftshader", "--use-vulkan=swiftshader", "--disable-vulkan-surface")
 _CHUNK = 1 << 20
 _SECONDS_TO_OPEN = 60
 
@@ -99,11 +105,24 @@ ENGINES = {
 }  # fmt: skip
 
 
-def browser_command(program: str, address: str, folder: str) -> list[str]:
-    """How a browser shows a page without a window; `folder`: for its own files."""
+def browser_command(program: str, address: str, folder: str, gpu: bool = False) -> list[str]:
+    """How a browser shows a page without a window; `folder`: for its own files; `gpu`: whether the page needs one."""
     # The sandbox of Chromium refuses root; pages are our own.
     plain = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return [program, *_FLAGS, *plain, f"--user-data-dir={folder}", address]
+    own = (_GPU if _has_gpu() else _SOFTWARE) if gpu else _NO_GPU
+    return [program, *_FLAGS, *own, *plain, f"--user-data-dir={folder}", address]
+
+
+def _has_gpu() -> bool:
+    """Whether Chromium may find a GPU: on Linux, one that programs can render with."""
+    return not sys.platform.startswith("linux") or any(Path("/dev/dri").glob("renderD*"))
+
+
+def _needs_gpu(bundle: Path) -> bool:
+    """Whether a bundle was compiled for WebGPU; one that cannot be read is refused by the page."""
+    with contextlib.suppress(SternaError):
+        return any(device["kind"] == "webgpu" for device in read_graph(bundle).get("devices", ()))
+    return False
 
 
 @dataclass
@@ -135,18 +154,19 @@ class BrowserFunctions(Functions):
 
     def _opened(self, path: bytes, threads: int) -> Model:
         ours, theirs = socket.socketpair()
+        bundle = Path(os.fsdecode(path)).resolve()
         line = _Line(theirs)
         roots: dict[str, Root] = {
             "": {INDEX: _PAGE},
             "sterna": resource("runtime_js") / "src",
-            "bundle": Path(os.fsdecode(path)).resolve(),
+            "bundle": bundle,
         }
         server = make_server(roots, port=0, talk=line.talk)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         folder = tempfile.TemporaryDirectory(prefix="sterna-page-", ignore_cleanup_errors=True)
         try:
             address = f"http://{HOST}:{server.server_address[1]}/{INDEX}?threads={threads}"
-            process = self._browser(address, folder.name)
+            process = self._browser(address, folder.name, _needs_gpu(bundle))
         except BaseException:
             server.shutdown()
             server.server_close()
@@ -159,9 +179,9 @@ class BrowserFunctions(Functions):
         ours.close()
         return PageModel(process, self._where, server=server, folder=folder)
 
-    def _browser(self, address: str, folder: str) -> subprocess.Popen[bytes]:
+    def _browser(self, address: str, folder: str, gpu: bool) -> subprocess.Popen[bytes]:
         """The browser, showing a page. Raises Failure."""
-        words = browser_command(self._command[0], address, folder)
+        words = browser_command(self._command[0], address, folder, gpu)
         return self._started(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -55,8 +55,9 @@ export function table(model, which) {
     to.u32(model.dims.length);
     for (const { name, lo, hi, size, computed } of model.dims) to.text(name).u64(lo).u64(hi).u64(size).u32(Number(computed));
   } else if (which === Table.NODES) {
-    to.u32(graph.nodes.length);
-    for (const { name, kernel, tasks } of graph.nodes) to.text(name).text(graph.kernels[kernel]).u32(tasks);
+    const rows = nodesOf(graph);
+    to.u32(rows.length);
+    for (const { name, kernel, tasks } of rows) to.text(name).text(graph.kernels[kernel] ?? "copy").u32(tasks ?? 0);
   } else if (which === Table.MEMORY) {
     const signature = [...graph.inputs, ...graph.outputs].reduce((sum, index) => sum + graph.values[index].bytes, 0);
     const { arena, scratch, params } = model.memory;
@@ -84,16 +85,35 @@ export function setDims(model, sizes) {
 }
 
 /** Runs it; nanoseconds. @param {Model} model */
-export function timedRun(model) {
+function timedRun(model) {
   const start = performance.now();
   model.run();
-  return Math.round(1e6 * (performance.now() - start));
+  return since(start);
 }
 
-/** @param {Model} model @returns {Uint8Array} of every node its number and nanoseconds */
-export function profiled(model) {
+/** Nanoseconds that have passed. @param {number} start of `performance.now` */
+export const since = (start) => Math.round(1e6 * (performance.now() - start));
+
+/**
+ * Nodes as graph.json counts them: copies to a GPU and back, which an engine keeps apart, are among them.
+ *
+ * @param {any} graph
+ * @returns {any[]}
+ */
+function nodesOf({ nodes, copies = [] }) {
+  const before = (/** @type {number} */ n) => copies.filter((/** @type {any} */ copy) => copy.before === n);
+  return [...nodes.flatMap((/** @type {any} */ node, /** @type {number} */ n) => [...before(n), node]), ...before(nodes.length)];
+}
+
+/**
+ * @param {Model} model
+ * @param {import("../model.js").NodeTime[]} times
+ * @returns {Uint8Array} of every node its number and nanoseconds; copies are not timed apart
+ */
+export function nodeTimes(model, times) {
   const to = new Writer();
-  model.profile({}, { runs: 1 }).forEach(({ ms }, node) => to.u32(node).u64(Math.round(1e6 * ms)));
+  const { graph } = model[internals]();
+  nodesOf(graph).forEach((row, number) => to.u32(number).u64(Math.round(1e6 * (times[graph.nodes.indexOf(row)]?.ms ?? 0))));
   return to.made;
 }
 
@@ -154,7 +174,7 @@ export function answer(model, kind, payload) {
     asked.end();
     if (kind === TABLE) return table(model, number);
     if (kind === RUN) return new Writer().u64(timedRun(model)).made;
-    if (kind === PROFILE) return profiled(model);
+    if (kind === PROFILE) return nodeTimes(model, model.profile({}, { runs: 1 }));
     if (kind === GET) return output(model, number);
     if (kind === VALUE) return value(model, number);
     if (kind === RESET) model.resetState();

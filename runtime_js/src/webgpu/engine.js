@@ -265,11 +265,14 @@ export class Engine {
         results[name] = { ...this.region(v), dtype, dims: [...dims] };
       }
     }
-    await commands.finish((v, bytes) => {
-      const { name, dtype } = graph.values[v];
-      results[name] = new (/** @type {any} */ (arrayType(dtype)))(bytes.slice().buffer);
-    });
-    used.forEach((each) => each.destroy());
+    try {
+      await commands.finish((v, bytes) => {
+        const { name, dtype } = graph.values[v];
+        results[name] = new (/** @type {any} */ (arrayType(dtype)))(bytes.slice().buffer);
+      });
+    } finally {
+      used.forEach((each) => each.destroy());
+    }
     return results;
   }
 
