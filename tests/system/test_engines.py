@@ -173,7 +173,7 @@ def on_gpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_bundles_for_webgpu_run_in_a_page(on_gpu: Path, tmp_path: Path) -> None:
-    """On Chromium's GPU, or what stands for one: outputs, times, nodes, states of before; a tensor between is refused."""
+    """On Chromium's GPU, or what stands for one: outputs, times, nodes; a tensor between is refused."""
     with sterna.load(compile_to(tmp_path / "here", MODEL, generator="llvm")) as here:
         feeds = _feeds(here)
         wanted = [here.run(feed)["scores"] for feed in feeds]

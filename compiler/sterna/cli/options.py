@@ -185,8 +185,9 @@ class Number(click.FloatRange):
 on_option = click.option(
     "--on", metavar="DEVICE",
     help="Run it elsewhere: rpc://HOST, where `sterna rpc serve` runs; node or chromium, for bundles for browsers, in "
-    "chromium for webgpu, too; serial:BOARD.toml, firmware on a board behind a serial line; or qemu:TARGET|BOARD, an emulator of that target or "
-    "board (mps2-an386): instructions of firmware are counted, other times are the emulator's own.",
+    "chromium for webgpu, too; serial:BOARD.toml, firmware on a board behind a serial line; or qemu:TARGET|BOARD, an "
+    "emulator of that target or board (mps2-an386): instructions of firmware are counted, other times are the "
+    "emulator's own.",
 )  # fmt: skip
 
 
