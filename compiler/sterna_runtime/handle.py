@@ -26,6 +26,9 @@ _FIXES: dict[str, Fix] = {
     "E0508": "compile the model again",
 }
 
+#: How bundles for pages are run here.
+_IN_CHROMIUM = "sterna run --on chromium"
+
 
 class Handle:
     """Owns the C model. Every array that shows the runtime's memory holds it, so the memory outlives the array."""
@@ -119,14 +122,14 @@ def c_error(functions: ctypes.CDLL, problem: library.CError, directory: str) -> 
     code = functions.sterna_status_code(problem.status).decode()
     said = problem.message.decode("utf-8", "replace")
     kinds = devices.needed(directory) if code == "E0507" else ()
-    return error(code, said, directory, fix=_device_fix(kinds, said, directory) if kinds else _FIXES.get(code))
+    return error(code, said, directory, fix=_device_fix(kinds, said) if kinds else _FIXES.get(code))
 
 
-def _device_fix(kinds: tuple[str, ...], said: str, directory: str) -> Fix:
+def _device_fix(kinds: tuple[str, ...], said: str) -> Fix:
     """What mends that a bundle cannot run here whose kernels are for devices of these kinds."""
     chosen = next((name for kind in kinds if (name := f"STERNA_{kind.upper()}_DEVICE") in said), None)
     if kinds == ("webgpu",):
-        first = f"`sterna run {directory} --on chromium` runs it, and `sterna serve` in your browser"
+        first = f"`{_IN_CHROMIUM}` runs it, and `sterna serve` in your browser"
     elif chosen is not None:
         first = f"change or unset {chosen}: `sterna doctor` says which device is taken then"
     else:

@@ -18,7 +18,7 @@ MODEL = Path(sterna.__file__).parent / "demo" / "digits.onnx"
 @pytest.mark.parametrize(
     ("target", "wanted"),
     [
-        ("webgpu", "`sterna run {place} --on chromium` runs it, and `sterna serve` in your browser"),
+        ("webgpu", "`sterna run --on chromium` runs it, and `sterna serve` in your browser"),
         ("cuda", "install the driver of such a device"),
         ("metal", "install the driver of such a device"),
     ],
