@@ -33,11 +33,11 @@ def test_the_way_out_fits_the_device(
     with pytest.raises(SternaError, match="E0507") as refused:
         sterna.load(place)
     text = str(refused.value)
-    assert wanted.format(place=place) in text
+    assert wanted in text
     assert 'target="host"' in text
 
 
 def test_a_device_that_the_environment_names() -> None:
     """It is what the user has to change; a driver is there."""
     said = 'OpenCL: none of the devices is called "x", as STERNA_OPENCL_DEVICE says'
-    assert str(_device_fix(("opencl",), said, "bundle")).startswith("change or unset STERNA_OPENCL_DEVICE: ")
+    assert str(_device_fix(("opencl",), said)).startswith("change or unset STERNA_OPENCL_DEVICE: ")
