@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import sterna
+from sterna.cli import program
 from sterna.frontends.boosted.reference import run_lightgbm, run_xgboost
 from support.trained import trained
 
@@ -169,3 +171,27 @@ def test_lightgbm(name: str, tmp_path: Path) -> None:
     booster.save_model(path)
     rows = odd_rows(x)
     check(path, rows, run_lightgbm(path, {"X": rows}), outputs)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("classifies", [False, True])
+def test_golden_sets(library: str, classifies: bool, tmp_path: Path) -> None:
+    """The libraries predict under more names than a model has outputs; golden sets hold the model's."""
+    x, y = data()
+    y = (y > 0).astype(float) if classifies else y
+    path = tmp_path / ("model.txt" if library == "lightgbm" else "model.ubj")
+    if library == "lightgbm":
+        settings = {"objective": "binary" if classifies else "regression", "verbose": -1, "num_threads": 1}
+        lightgbm.train(settings, lightgbm.Dataset(x, y), 3).save_model(path)
+    else:
+        settings = {"objective": "binary:logistic" if classifies else "reg:squarederror", "nthread": 1}
+        xgboost.train(settings, xgboost.DMatrix(x, y), 3).save_model(path)
+    place = tmp_path / "bundle"
+    made = CliRunner().invoke(program, ["compile", str(path), "-g", "llvm", "-o", str(place), "--golden", "2"])
+    assert made.exit_code == 0, made.output
+    with sterna.load(place) as bundle:
+        replay = bundle.verify_golden()
+    assert replay.reference.startswith(library)
+    assert replay.ok
+    names = {"probabilities", "margin"} if classifies else {"prediction"}
+    assert {output.check.name for output in replay.outputs} == names

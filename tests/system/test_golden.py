@@ -14,7 +14,9 @@ from click.testing import CliRunner, Result
 import sterna
 from sterna.cli import program
 from sterna.errors import SternaError
+from sterna.frontends import frontend
 from sterna_runtime import hash64
+from support.golden import counter
 from support.trained import sample
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"
@@ -111,6 +113,19 @@ def test_a_model_that_remembers(tmp_path: Path) -> None:
     with sterna.load(place) as bundle:
         assert bundle.verify_golden().ok
         assert bundle.verify_golden().ok
+
+
+def test_sets_of_the_interpreter_hold_no_states(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It gives what the states hold, too."""
+    monkeypatch.setattr(frontend, "installed_version", lambda *distributions: None)
+    (tmp_path / "m.tflite").write_bytes(counter().content())
+    made = run("compile", tmp_path / "m.tflite", "-g", "llvm", "-o", tmp_path / "b", "--golden", 2)
+    assert made.exit_code == 0, made.output
+    with sterna.load(tmp_path / "b") as bundle:
+        replay = bundle.verify_golden()
+    assert replay.reference == "the interpreter"
+    assert replay.ok
+    assert len(replay.outputs) == 2
 
 
 def test_what_differs_is_named(bundle: Path, tmp_path: Path) -> None:
