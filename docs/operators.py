@@ -18,6 +18,7 @@ from sterna.codegen.generators import GENERATORS
 from sterna.errors import SternaError
 from sterna.frontends.formats import frontends
 from sterna.frontends.frontend import Support
+from sterna.frontends.onnx.operators.microsoft_quantized import APPROXIMATED
 from sterna.ir import dtypes
 from sterna.ir.graph import tensor_type
 from sterna.ops import Operator, operators
@@ -200,6 +201,7 @@ def page() -> str:
     parts = [
         HEAD.format(count=len(rows), opset=OPSET) + "\n".join(rows),
         "Of `com.microsoft`, which ONNX Runtime's optimizer and quantizer emit: " + custom("onnx") + ".",
+        "\n".join(f"By design, {how}; `verify` says so where results differ." for how in APPROXIMATED.values()),
         TFLITE.format(count=len(lite), supported=sum("not supported" not in row for row in lite)) + "\n".join(lite),
         "Custom operators: " + custom("tflite") + ".",
         PYTORCH.format(count=len(programs), overloads=len(covered("pytorch"))) + "\n".join(programs),

@@ -77,8 +77,9 @@ CODES: dict[str, Code] = {
         "a compiled model and its reference disagree",
         "`sterna verify` found an output that differs by more than the tolerance and more than rounding explains. The "
         "message names the first tensor that differs and the stage of the compiler where the difference begins.",
-        "With a tolerance below the rounding of float32 (`--tolerance 0`), this is expected. Otherwise it is a bug in "
-        "Sterna: please report it with the model and the message.",
+        "With a tolerance below the rounding of float32 (`--tolerance 0`), this is expected. Where the import of an "
+        "operator differs from the runtime by design, the message says how: give a larger `--tolerance`. Otherwise it "
+        "is a bug in Sterna: please report it with the model and the message.",
     ),
     "E0009": Code(
         "the reference cannot run the model",

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from click.testing import CliRunner
 from onnx import helper, numpy_helper
 
+from sterna.api import options_of
+from sterna.cli import program
 from sterna.debug.interpret import interpret
+from sterna.debug.verify import verify_model
 from sterna.errors import SternaError
+from sterna.frontends.formats import reference_for
 from sterna.frontends.onnx import read
+from sterna.frontends.onnx.operators.microsoft_quantized import APPROXIMATED
 from sterna.pipeline import optimize
 
 Operands = Sequence[np.ndarray | None]
@@ -390,12 +397,39 @@ def test_tables_in_blocks(zeros: bool, bits: int) -> None:
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 def test_recurrent_weights_in_few_bits(direction: str) -> None:
     """ONNX Runtime rounds the states to 8 bits as well, so that the results are about a step of those apart."""
-    directions = 2 if direction == "bidirectional" else 1
+    operands = _lstm_in_few_bits(2 if direction == "bidirectional" else 1)
+    check("DynamicQuantizeLSTM", operands, (1, 2, 8, 9, 10, 11), 3, step=1.5e-2, hidden_size=5, direction=direction)
+
+
+def _lstm_in_few_bits(directions: int) -> list[np.ndarray | None]:
     w, r = codes(directions, 4, 20, dtype="int8"), codes(directions, 5, 20, dtype="int8", seed=1)
     scale = np.full((directions,), 0.005, np.float32)
     zero = np.zeros((directions,), np.int8)
-    operands = [floats(3, 2, 4), w, r, floats(directions, 40), None, None, None, None, scale, zero, scale, zero]
-    check("DynamicQuantizeLSTM", operands, (1, 2, 8, 9, 10, 11), 3, step=1.5e-2, hidden_size=5, direction=direction)
+    return [floats(3, 2, 4), w, r, floats(directions, 40), None, None, None, None, scale, zero, scale, zero]
+
+
+def test_verify_tells_an_approximation_from_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "lstm.onnx"
+    given = {"hidden_size": 5}
+    path.write_bytes(model_of("DynamicQuantizeLSTM", _lstm_in_few_bits(1), (1, 2, 8, 9, 10, 11), 1, given))
+    for more in ([], ["--bisect"]):
+        result = CliRunner().invoke(program, ["verify", str(path), "-g", "llvm", *more])
+        assert result.exit_code == 1
+        assert "ONNX Runtime rounds the inputs and hidden states of DynamicQuantizeLSTM to 8 bits" in result.stderr
+        assert "fix: this difference is by design" in result.stderr
+        assert "bug" not in result.stderr
+    assert verify_model(path, options_of(generator="llvm"), tolerance=0.05).apart == ()
+
+
+def test_a_fault_beside_an_approximation_stays_one(tmp_path: Path) -> None:
+    """Only nodes whose import is an approximation are excused, not others of the same model."""
+    path = tmp_path / "lstm.onnx"
+    given = {"hidden_size": 5}
+    path.write_bytes(model_of("DynamicQuantizeLSTM", _lstm_in_few_bits(1), (1, 2, 8, 9, 10, 11), 1, given))
+    reference = reference_for(path)
+    assert reference.apart(["DynamicQuantizeLSTM_0"]) == tuple(APPROXIMATED.values())
+    assert reference.apart() == tuple(APPROXIMATED.values())
+    assert reference.apart(["another"]) == ()
 
 
 def test_what_is_refused() -> None:

@@ -20,11 +20,13 @@ _BLAME = {
     "memory": "the memory plan: the fault is gone when no memory is reused",
     "runtime": "the runtime, or the files of the bundle: everything in them is right by itself",
 }
+#: What to do about a difference that is no bug.
+BY_DESIGN = "this difference is by design: give a larger --tolerance"
 
 
 def print_bisection(found: Bisection, model: Path, as_json: bool) -> int:
     """Prints it; returns the exit status."""
-    mistake = None if found.fault is None else _mistake(found.fault)
+    mistake = None if found.fault is None else _mistake(found.fault, found.apart)
     if as_json:
         print_json({**_json(found), **({"errors": errors_json(mistake)} if mistake else {})})
     else:
@@ -59,7 +61,7 @@ def blame(fault: Fault) -> str:
     return f"the pass {fault.stage} is wrong"
 
 
-def _mistake(fault: Fault) -> SternaError:
+def _mistake(fault: Fault, apart: tuple[str, ...]) -> SternaError:
     lines = []
     if (check := fault.check) is not None:
         lines.append(f'the first tensor that differs is "{check.name}", by {check.error:.1e} of its largest element')
@@ -71,7 +73,9 @@ def _mistake(fault: Fault) -> SternaError:
     elif fault.node:
         lines.append(f'made by the node "{fault.node}" of the graph')
     lines += [fault.problem] if fault.problem else []
-    return error("E0008", blame(fault), *lines, fix="this is a bug in Sterna; please report it with the model")
+    fix = BY_DESIGN if apart else "this is a bug in Sterna; please report it with the model"
+    title = "the import of the model differs from its runtime by design" if apart else blame(fault)
+    return error("E0008", title, *lines, *apart, fix=fix)
 
 
 def _json(found: Bisection) -> dict[str, Any]:

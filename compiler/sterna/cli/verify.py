@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.bisection import print_bisection
+from sterna.cli.bisection import BY_DESIGN, print_bisection
 from sterna.cli.failures import print_errors
 from sterna.cli.output import console, print_json, steps, table
 from sterna.debug.comparison import Difference, TensorCheck
@@ -184,23 +184,32 @@ def _print(report: Report, model: Path) -> None:
 
 
 def _disagreements(report: Report) -> list[Diagnostic]:
-    found = [(report.outputs, report.tolerance, "", report.reference, report.first)]
-    found += [(t.outputs, t.bound, f"with {t.option}, ", t.compared_with, t.first) for t in report.trades]
+    found = [(report.outputs, report.tolerance, "", report.reference, report.first, report.apart)]
+    found += [(t.outputs, t.bound, f"with {t.option}, ", t.compared_with, t.first, ()) for t in report.trades]
     return [_disagreement(*each) for each in found if not all(check.within(each[1]) for check in each[0])]
 
 
 def _disagreement(
-    checks: Sequence[TensorCheck], tolerance: float, option: str, reference: str, first: Difference | None
+    checks: Sequence[TensorCheck],
+    tolerance: float,
+    option: str,
+    reference: str,
+    first: Difference | None,
+    apart: Sequence[str],
 ) -> Diagnostic:
     wrong = [check.name for check in checks if not check.within(tolerance)]
-    title = f"{option}{len(wrong)} of {len(checks)} outputs differ from {reference}: {', '.join(wrong)}"
-    return Diagnostic(
-        "E0008",
-        title,
-        tuple(_where(first)) if first is not None else (),
-        fix="this is a bug in Sterna, unless the model computes with such large numbers that no order of operations is "
-        "right; please report it with the model and this message",
+    fix = (
+        "this is a bug in Sterna, unless the model computes with such large numbers that no order of operations is "
+        "right; please report it with the model and this message"
     )
+    title = f"{option}{len(wrong)} of {len(checks)} outputs differ from {reference}: {', '.join(wrong)}"
+    if apart:
+        found_out = "; with sizes by --dim, verify finds out whether that is all"
+        fix = BY_DESIGN if first is not None else BY_DESIGN + found_out
+    where = _where(first) if first is not None else []
+    if first is not None and not apart:
+        where.append(f"what is wrong is {_STAGES.get(first.stage, f'the pass {first.stage}')}")
+    return Diagnostic("E0008", title, (*where, *apart), fix=fix)
 
 
 def _where(first: Difference) -> list[str]:
@@ -213,7 +222,6 @@ def _where(first: Difference) -> list[str]:
         lines.append(f"it comes from the model's {', '.join(first.sources)}")
     if first.kernel:
         lines.append(f'computed by kernel {first.kernel} of node "{first.node}"')
-    lines.append(f"what is wrong is {_STAGES.get(first.stage, f'the pass {first.stage}')}")
     return lines
 
 
@@ -222,6 +230,7 @@ def _json(report: Report) -> dict[str, Any]:
         "ok": report.ok,
         "reference": report.reference,
         "missing": report.missing or None,
+        "apart": list(report.apart),
         "tolerance": report.tolerance,
         "error": finite(report.error),
         "outputs": [check_json(check) for check in report.outputs],

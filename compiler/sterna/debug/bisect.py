@@ -76,6 +76,7 @@ class Bisection:
         reference: what the imported graph was compared with.
         passes: over graphs, in order; kernels: number of distinct ones; calls: of them, that were run.
         generators: that were tried; notes: what could not be.
+        apart: why there is a difference, where the import differs from the reference by design.
     """
 
     reference: str
@@ -86,6 +87,7 @@ class Bisection:
     generators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fault: Fault | None = None
+    apart: tuple[str, ...] = ()
 
 
 def bisect(

@@ -57,6 +57,8 @@ class Report:
         first: the first tensor that differs, if one of them does.
         trades: those options, each beside the same without.
         missing: why the runtime of the model's format is not the reference; empty where it is or was not asked for.
+        apart: why the outputs differ, where the import of the nodes at fault differs from the reference by design; why
+            they may, without `first`.
     """
 
     reference: str
@@ -65,6 +67,7 @@ class Report:
     first: Difference | None = None
     trades: tuple[Trade, ...] = ()
     missing: str = ""
+    apart: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -148,7 +151,8 @@ def bisect_model(
     meant = interpret(graph, fed)
     fault = _wrong_import(graph, fed, meant, reference, tolerance)
     if fault is not None:
-        return Bisection(reference.name, tolerance, notes=notes, fault=fault)
+        apart = reference.apart(fault.sources)
+        return Bisection(reference.name, tolerance, notes=notes, fault=fault, apart=apart)
     made = decide(graph, name, asked, say).options if asked.math else asked
     found = bisect(graph, name, made, fed, meant, tolerance, say)
     return replace(found, reference=reference.name, notes=notes + found.notes)
@@ -242,7 +246,8 @@ class _Check:
         search = _Search(self.graph, self.name, self.options, fed, wanted, self.tolerance, self.say)
         tensors = None if self.reference.run is None else partial(self.reference.run, fed)
         first = search.first(checks, tensors)
-        return replace(report, first=first)
+        apart = self.reference.apart(first.sources) if first.stage == "import" else ()
+        return replace(report, first=first, apart=apart)
 
     def at_sizes(self, feeds: Sequence[Inputs], graphs: Sequence[Callable[[], Graph]]) -> Report:
         """The worst of every output over several sizes of the open dimensions; `graphs` at those sizes."""
@@ -251,7 +256,9 @@ class _Check:
         for fed, got, graph in zip(feeds, self.runs(feeds), graphs, strict=True):
             run = self.wanted(graph)
             found.append(self.checks(got, fed, run(fed), run))
-        return Report(self.reference.name, self.tolerance, worst(found, self.tolerance), missing=self.reference.missing)
+        checks = worst(found, self.tolerance)
+        report = Report(self.reference.name, self.tolerance, checks, missing=self.reference.missing)
+        return report if report.ok else replace(report, apart=self.reference.apart())
 
     def runs(self, feeds: Sequence[Inputs]) -> list[dict[str, Array]]:
         """The outputs of the compiled model, each time from its first state."""

@@ -160,12 +160,21 @@ class Reference:
         again: the outputs, computed in another order of operations where the runtime has one.
         name: of the runtime, with its version.
         missing: why there is no runtime, in words; empty where there is one or none was asked for.
+        approximated: the model's nodes whose import differs from the runtime by design: name -> how, in a sentence
+            without its full stop; None where there are none. Called only when outputs differ.
     """
 
     run: Run | None
     again: Run | None = None
     name: str = "the interpreter"
     missing: str = ""
+    approximated: Callable[[], Mapping[str, str]] | None = None
+
+    def apart(self, sources: Iterable[str] | None = None) -> tuple[str, ...]:
+        """How the import of some of the model's nodes differs from the runtime by design; None: of any of them."""
+        known = {} if self.approximated is None else self.approximated()
+        names = known if sources is None else sources
+        return tuple(dict.fromkeys(known[name] for name in names if name in known))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from sterna.frontends.description import Description, ModelTensor, OperatorUse
 from sterna.frontends.onnx import structure
 from sterna.frontends.onnx.file import element_type, load, name_of
 from sterna.frontends.onnx.nodes import opsets, schema
-from sterna.frontends.onnx.operators import translators
+from sterna.frontends.onnx.operators import MICROSOFT, translators
+from sterna.frontends.onnx.operators.microsoft_quantized import APPROXIMATED
 from sterna.ir import dtypes
 
 
@@ -60,6 +61,16 @@ def describe(model: str | os.PathLike[str] | onnx.ModelProto) -> Description:
         tuple(problems),
         "ONNX",
     )
+
+
+def approximated_nodes(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, str]:
+    """Nodes of the main graph whose import differs from ONNX Runtime by design: name -> how."""
+    nodes = load(model)[0].graph.node
+    return {
+        name: APPROXIMATED[node.op_type]
+        for name, node in zip(structure.node_names(nodes), nodes, strict=True)
+        if node.domain == MICROSOFT and node.op_type in APPROXIMATED
+    }
 
 
 def _support(domain: str, op: str, versions: dict[str, int]) -> str:

@@ -56,7 +56,12 @@ class OnnxFrontend(Frontend):
         def again(inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
             return run_onnxruntime(_given(source), inputs, tensors, optimized=True)
 
-        return Reference(run, again)
+        def approximated() -> Mapping[str, str]:
+            from sterna.frontends.onnx.description import approximated_nodes
+
+            return approximated_nodes(_given(source))
+
+        return Reference(run, again, approximated=approximated)
 
     def operators(self) -> tuple[Support, ...]:
         from sterna.frontends.onnx.coverage import coverage

@@ -216,6 +216,12 @@ def replaced(t: Translation, inputs: list[Value | None]) -> Translation:
     )  # fmt: skip
 
 
+#: Operators that differ from ONNX Runtime by design: how.
+APPROXIMATED = {
+    "DynamicQuantizeLSTM": "ONNX Runtime rounds the inputs and hidden states of DynamicQuantizeLSTM to 8 bits in every "
+    "step; Sterna keeps them in floats",
+}
+
 MICROSOFT_TRANSLATORS: dict[str, Translator] = {
     "DynamicQuantizeLSTM": lstm,
     "DynamicQuantizeMatMul": dynamic_quantize_matmul,
