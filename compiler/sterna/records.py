@@ -7,6 +7,7 @@ that was measured, and several may write at once. What a record says of a kernel
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sterna.choices import Choice, from_json, to_json
-from sterna.errors import error
+from sterna.errors import error, system_error
 from sterna.targets.target import Target
 from sterna_runtime.advice import Advice, Option
 
@@ -156,7 +157,7 @@ class Database:
     """A file of records.
 
     Raises:
-        SternaError: E0007, it cannot be opened or is no such file.
+        SternaError: E0007, it cannot be opened or holds no records; E0010, it does not exist and is not to be made.
     """
 
     def __init__(self, path: Path, create: bool = True):
@@ -165,7 +166,8 @@ class Database:
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.is_file():
-                raise error("E0004", f"{path} does not exist", fix="sterna tune MODEL")
+                missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+                raise system_error(missing, "to read the records", fix="sterna tune MODEL")
             self._db = sqlite3.connect(path, timeout=30)
             self._db.execute("pragma journal_mode = wal")
             found = self._db.execute("pragma user_version").fetchone()[0]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.frontends.boosted import read
+from sterna.frontends.boosted.ubjson import loads
 from sterna.frontends.formats import describe_model, format_of, read_model
 from sterna.frontends.frontend import ReadOptions
 
@@ -171,6 +172,13 @@ def test_wrong_sizes(tmp_path: Path, options: dict[str, Any]) -> None:
 
 def test_a_row_of_another_length(tmp_path: Path) -> None:
     assert refusal(tmp_path / "model.txt", LIGHTGBM, shapes={"X": (1, 2)}).codes == ("E0108",)
+
+
+def test_constants_that_take_no_bytes_are_counted() -> None:
+    """A container of 900 entries in some bytes, 900 times: the file has fewer bytes than they are."""
+    inner = b"$T#I" + struct.pack(">h", 900)
+    with pytest.raises(ValueError, match="number of entries"):
+        loads(b"[$[#I" + struct.pack(">h", 900) + inner * 900)
 
 
 CONTENTS = (json.dumps(XGBOOST).encode(), ubjson(XGBOOST), LIGHTGBM.encode())

@@ -155,6 +155,9 @@ def test_e0007_what_is_no_export_of_records(tmp_path: Path) -> None:
     assert "fix: sterna tune export" in done.stderr
     assert "error[E0010]" in invoke("tune", "import", tmp_path / "none.jsonl", *records).stderr
     assert not (tmp_path / "t.db").exists()
+    done = invoke("tune", "log", *records)
+    assert "error[E0010]" in done.stderr
+    assert "fix: sterna tune MODEL" in done.stderr
 
 
 def test_e0001_names_the_command_as_it_is_written() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.frontends.hdf5.file import File
+from sterna.frontends.hdf5.storage import Cursor
 from support.tools import ROOT
 
 #: Reads everything of each file in a folder; prints how many could be read and how many were refused.
@@ -157,6 +158,16 @@ def test_a_text_that_many_elements_refer_to_is_refused() -> None:
     content = content[:begin] + content[begin : begin + 16] * 2001 + content[begin + 16 * 2001 :]
     with pytest.raises(SternaError, match="refer to each other without end"):
         File(content).attrs["a"]
+
+
+def test_a_part_of_a_negative_size_is_refused() -> None:
+    content = io.BytesIO()
+    h5py.File(content, "w").close()
+    cursor = Cursor(File(content.getvalue()).storage, b"1234")
+    with pytest.raises(SternaError, match="has -2 bytes"):
+        cursor.take(-2)
+    with pytest.raises(SternaError, match="ends 3 bytes too early"):
+        cursor.take(7)
 
 
 def test_links_through_many_names_are_bounded() -> None:

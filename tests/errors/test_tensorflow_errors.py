@@ -14,6 +14,7 @@ from sterna.errors import SternaError
 from sterna.frontends.formats import describe_model, find, read_model
 from sterna.frontends.source import Source
 from sterna.frontends.tensorflow.checkpoint import Checkpoint
+from sterna.frontends.tfjs_weights import tfjs_weights
 from support.graph_defs import Function, GraphWriter
 from support.saved_models import checkpoint_index
 
@@ -32,6 +33,26 @@ def refusal(file: Path) -> SternaError:
     with pytest.raises(SternaError) as caught:
         read_model(file)
     return caught.value
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "scale", "least"), [("float32", 1e39, 0.0), ("float32", 1e37, -1e300), ("int32", 1e8, 0.0)]
+)
+def test_stored_numbers_beyond_their_type(dtype: str, scale: float, least: float) -> None:
+    """Of TensorFlow.js; the product is too large, or what it is made with, or an integer."""
+    quantization = {"dtype": "uint8", "scale": scale, "min": least}
+    weight = {"name": "w", "shape": [2], "dtype": dtype, "quantization": quantization}
+    with pytest.raises(SternaError, match="E0103"):
+        tfjs_weights([{"paths": ["shard"], "weights": [weight]}], lambda _: bytes([1, 255]))
+
+
+def test_stored_integers() -> None:
+    quantization = {"dtype": "uint16", "scale": 0.5, "min": -2.25}
+    weight = {"name": "w", "shape": [2], "dtype": "int32", "quantization": quantization}
+    made = tfjs_weights([{"paths": ["shard"], "weights": [weight]}], lambda _: bytes([1, 0, 0, 1]))["w"]
+    assert made.dtype == np.int32
+    assert made.tolist() == [-2, 126]
 
 
 def test_all_unknown_operators_are_named(tmp_path: Path) -> None:

@@ -80,6 +80,40 @@ def test_what_is_missing_is_said_at_once(tmp_path: Path) -> None:
     assert "E0110" in caught.value.codes
 
 
+def _chain(folder: Path, *nodes: dict[str, object]) -> Path:
+    """Nodes after an input of (2, 1, 3, 4), node 0; the last one is the output."""
+    file = folder / "net-symbol.json"
+    rows = [{"op": "null", "name": "data", "inputs": [], "attrs": {"__shape__": "(2, 1, 3, 4)"}}, *nodes]
+    file.write_text(json.dumps({"nodes": rows, "arg_nodes": [0], "heads": [[len(nodes), 0]]}))
+    (folder / "net-0000.params").write_bytes(parameters({}))
+    return file
+
+
+@pytest.mark.parametrize("given", [{"axes": "(9, 9)"}, {}])
+def test_the_result_of_a_huge_number_is_refused(given: dict[str, str], tmp_path: Path) -> None:
+    """Of a node that fails, and of one that has a single result."""
+    first = {"op": "transpose", "name": "t", "attrs": given, "inputs": [[0, 0]]}
+    with pytest.raises(SternaError) as caught:
+        read_model(_chain(tmp_path, first, {"op": "relu", "name": "r", "inputs": [[1, 1 << 40]]}))
+    assert ("has no result 1099511627776" in str(caught.value)) is not bool(given)
+    assert "E0901" not in caught.value.codes
+
+
+@pytest.mark.parametrize(
+    ("op", "settings"),
+    [
+        ("_contrib_AdaptiveAvgPooling2D", {"output_size": "(2000000000, 3)"}),
+        ("Pooling", {"kernel": "(2, 2)", "pad": "(1000000, 1000000)", "pool_type": "avg",
+                     "count_include_pad": "False"}),
+        ("_split_v2", {"axis": "0", "sections": "2000000000"}),
+    ],
+)  # fmt: skip
+def test_counts_that_no_model_has_are_refused(op: str, settings: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(SternaError) as caught:
+        read_model(_chain(tmp_path, {"op": op, "name": "y", "attrs": settings, "inputs": [[0, 0]]}))
+    assert not {"E0117", "E0901"} & set(caught.value.codes)
+
+
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     file, _ = _dense(tmp_path)
     random = np.random.default_rng(0)

@@ -89,6 +89,12 @@ def detector(folder: Path, count: int, classes: int, text: str, outer: int, batc
     return path
 
 
+def test_more_classes_than_scores_are_refused(tmp_path: Path) -> None:
+    text = "detection_output_param { num_classes: 900000000000 }"
+    with pytest.raises(SternaError, match="E0108"):
+        read_model(detector(tmp_path, 4, 3, text, 1, 1))
+
+
 def operands(count: int, classes: int, outer: int, batch: int, seed: int) -> dict[str, Array]:
     random = np.random.default_rng(seed)
     low, size = random.uniform(0, 0.7, (count, 2)), random.uniform(0.1, 0.3, (count, 2))

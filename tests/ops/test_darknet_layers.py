@@ -143,6 +143,13 @@ def test_local(tmp_path: Path) -> None:
     close(found, y)
 
 
+@pytest.mark.parametrize("pad", [0, 1, -1])
+def test_local_windows_of_too_many_elements_are_refused(tmp_path: Path, pad: int) -> None:
+    """Each becomes a slice."""
+    with pytest.raises(SternaError, match="E0109"):
+        read_model(network(tmp_path, f"[local]\nfilters=2\nsize=65536\npad={pad}\n", [drawn(8)]))
+
+
 def test_deconvolutional(tmp_path: Path) -> None:
     bias, kernel = drawn(3), drawn(X.shape[1], 3, 3, 3)
     text = "[deconvolutional]\nfilters=3\nsize=3\nstride=2\npad=1\nactivation=linear\n"

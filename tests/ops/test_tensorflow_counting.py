@@ -53,6 +53,15 @@ def test_places_in_sorted_rows(tmp_path: Path, rows: int, length: int, count: in
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize(("size", "code"), [(2**31 - 1, "E0116"), (-1, "E0109")])
+def test_sizes_that_no_count_has_are_refused(tmp_path: Path, size: int, code: str) -> None:
+    g = GraphWriter()
+    g.input("x", (7,), "int32")
+    g.node("DenseBincount", ["x", g.constant(np.int32(size)), g.constant(np.zeros(0, np.float32))], name="y")
+    with pytest.raises(SternaError, match=code):
+        read_model(g.write(tmp_path), ReadOptions())
+
+
 @SETTINGS
 @given(st.sampled_from([(7,), (2, 5)]), st.booleans(), st.booleans(), st.integers(1, 6), st.integers(0, 9))
 def test_how_often(tmp_path: Path, shape: tuple[int, ...], weighted: bool, binary: bool, size: int, seed: int) -> None:

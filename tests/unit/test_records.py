@@ -136,7 +136,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("these are no records, whatever else they may be" * 40)
     with pytest.raises(SternaError, match="E0007"):
         Database(tmp_path / "text.db")
-    with pytest.raises(SternaError, match="E0004"):
+    with pytest.raises(SternaError, match="E0010"):
         Database(tmp_path / "none.db", create=False)
     newer = sqlite3.connect(tmp_path / "newer.db")
     newer.execute("pragma user_version = 99")

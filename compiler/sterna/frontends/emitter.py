@@ -20,6 +20,8 @@ from sterna.ops.narrow import wide_type
 
 #: Elements up to which numbers in order are a constant; more are made when the model runs.
 MOST_COUNTED = 1 << 20
+#: Slices that an operator becomes at most: taps of windows, and parts of a tensor.
+MOST_TAPS, MOST_PARTS = 1 << 10, 1 << 16
 
 
 class Emitter:

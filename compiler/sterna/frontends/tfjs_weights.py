@@ -67,11 +67,31 @@ def _weight(entry: dict[str, Any], content: bytes, at: int) -> tuple[Array, int]
     if at + size > len(content):
         raise error("E0103", f'the weight "{name}" takes {size} bytes, and its shards have {len(content) - at} left')
     array: Array = np.frombuffer(content, stored, count, at).reshape(shape)
-    if quantization is not None and stored is not np.float16:
-        array = array * np.float32(_number(quantization, "scale")) + np.float32(_number(quantization, "min"))
-        array = np.rint(array) if dtype == "int32" else array
+    if quantization is not None:
+        array = _dequantized(name, array, quantization, _TYPES[dtype])
     # Not ascontiguousarray, which gives a number without dimensions one.
     return np.asarray(array, _TYPES[dtype] if dtype != "float16" else np.float32, order="C"), size
+
+
+def _dequantized(name: str, stored: Array, quantization: dict[str, Any], dtype: type) -> Array:
+    """What stored numbers stand for; rounded where the weight is of integers.
+
+    Raises:
+        SternaError: E0103, there is no scale or no minimum, or the type of the weight does not hold the numbers.
+    """
+    array = stored.astype(np.float32)
+    if stored.dtype != np.float16:
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = array * np.float32(_number(quantization, "scale")) + np.float32(_number(quantization, "min"))
+        if not np.isfinite(array).all():
+            raise error("E0103", f'the weight "{name}" is stored with a scale or a minimum beyond float32')
+    if not np.issubdtype(dtype, np.integer):
+        return array
+    limits, array = np.iinfo(dtype), np.rint(array)
+    # The end as a power of 2, which float32 holds; comparisons are false for what is not a number.
+    if not ((array >= float(limits.min)) & (array < float(limits.max + 1))).all():
+        raise error("E0103", f'the weight "{name}" is stored with numbers beyond {limits.dtype}')
+    return array
 
 
 def _number(quantization: dict[str, Any], key: str) -> float:

@@ -15,6 +15,8 @@ _DEEPEST = 64
 class _Reader:
     def __init__(self, data: bytes):
         self.data, self.at = data, 0
+        # Entries of containers that say their number: constants take no bytes, and could be claimed without end.
+        self.left = len(data)
 
     def take(self, count: int) -> bytes:
         if count < 0 or self.at + count > len(self.data):
@@ -63,7 +65,8 @@ class _Reader:
         if self.data[self.at : self.at + 1] == b"#":
             self.at += 1
             count = self.length()
-        if (kind and count < 0) or count > len(self.data):
+        self.left -= max(count, 0)
+        if (kind and count < 0) or self.left < 0:
             raise ValueError("a container without a sensible number of entries")
         return kind, count
 

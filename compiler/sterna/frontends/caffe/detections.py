@@ -23,11 +23,11 @@ def detection_output(t: Translation) -> Value:
     classes, background = s.integer("num_classes"), s.integer("background_label_id")
     shared = s.flag("share_location", True)
     batch, priors = t.extent(t.x, 0), t.extent(t.input(2), -1) // 4
-    kinds = [n for n in range(classes) if n != background]
     outer = 1 if shared else classes
-    if not kinds or t.extent(t.input(2), 1) != 2 or t.extent(t.input(1), 1) != priors * classes:
+    if classes < 1 or t.extent(t.input(2), 1) != 2 or t.extent(t.input(1), 1) != priors * classes:
         raise error("E0108", f"{t.input(1).type} are no scores of {priors} boxes in {classes} classes")
-    if t.extent(t.x, 1) != priors * outer * 4:
+    kinds = [n for n in range(classes) if n != background]
+    if not kinds or t.extent(t.x, 1) != priors * outer * 4:
         raise error("E0108", f"{t.x.type} are no offsets of {priors} boxes")
     boxes = _boxes(t, s, batch, priors, outer)  # (batch, 1 or classes, priors, 4)
     scores = t.transpose(t.reshape(t.input(1), (batch, priors, classes)), (0, 2, 1))

@@ -9,6 +9,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.caffe.prototxt import Message
 from sterna.frontends.caffe.translation import Translation
+from sterna.frontends.emitter import MOST_TAPS
 from sterna.ir.graph import Value
 
 _Pair = tuple[int, int]
@@ -16,7 +17,7 @@ _POOLS = ("MAX", "AVE", "STOCHASTIC")
 #: What pools a whole picture.
 _WHOLE = {"MAX": "reduce_max", "AVE": "reduce_mean"}
 #: Bounds of what a description may ask for.
-_MOST_LEVELS, _MOST_TAPS, _MOST_PLACES = 12, 1024, 1 << 26
+_MOST_LEVELS, _MOST_PLACES = 12, 1 << 26
 
 
 def _pair(s: Message, key: str, default: int, *, height: str = "", width: str = "") -> tuple[int, int]:
@@ -146,7 +147,7 @@ def image_to_columns(t: Translation) -> Value:
     """Im2col: (batch, channels x taps, rows, columns), of each channel all taps of its window."""
     x = t.x
     (high, wide), strides, pads, dilations = _windows(t, t.settings("convolution_param"))
-    if high * wide > _MOST_TAPS:
+    if high * wide > MOST_TAPS:
         raise error("E0109", f"a window of {high} x {wide}")
     x = t.pad(x, (0, 0, *pads), (0, 0, *pads))
     counts = []

@@ -9,6 +9,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import Emitter
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import counting
 
 STRICT, ALIGN, DEFAULT, OFFSET, UNALIGN = (
     "STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS",
@@ -21,7 +22,7 @@ def grid(mode: str, size: int, wanted: int) -> Array:
     Raises:
         SternaError: E0109, there is no such mode.
     """
-    steps = np.arange(wanted, dtype=np.float64)
+    steps = counting(wanted).astype(np.float64)
     if mode == ALIGN and wanted == 1:
         points = np.full(1, (size - 1) / 2)
     elif mode in (STRICT, ALIGN):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sterna.errors import error
 from sterna.frontends.darknet.activations import activated
 from sterna.frontends.darknet.translation import Translation
+from sterna.frontends.emitter import MOST_TAPS
 from sterna.ir.graph import Value
 
 #: Settings of a convolution that compute something else.
@@ -100,6 +101,8 @@ def local(t: Translation) -> Value:
     """A convolution with a kernel for every place: weights are biases of all results, then (places, filters, taps)."""
     s, x = t.section, t.picture()
     filters, size, stride = s.positive("filters"), s.positive("size"), s.positive("stride")
+    if size * size > MOST_TAPS:
+        raise error("E0109", f"a window of {size} x {size}; it has {MOST_TAPS} elements at most")
     pad = size // 2 if s.integer("pad") else 0
     channels, height, width = (t.extent(x, n) for n in (1, 2, 3))
     high, wide = (((n if pad else n - size) - 1 if pad else n - size) // stride + 1 for n in (height, width))

@@ -141,9 +141,11 @@ class Cursor:
         """The next bytes.
 
         Raises:
-            SternaError: E0103, the block ends before.
+            SternaError: E0103, the block ends before, or the size is negative.
         """
-        if not 0 <= size <= self.left:
+        if size < 0:
+            raise damaged(f"a part of a block has {size} bytes")
+        if size > self.left:
             raise damaged(f"a block ends {size - self.left} bytes too early")
         self.at += size
         return self.data[self.at - size : self.at]

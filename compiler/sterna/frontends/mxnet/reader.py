@@ -117,6 +117,7 @@ class _Reader:
         self.builder = Builder(fold=FOLD)
         self.problems: list[Diagnostic] = []
         self.values: dict[tuple[int, int], Value | None] = {}
+        self.broken: set[int] = set()  # nodes without results: they failed, or an operand did
         self.wanted: dict[Value, str] = {}
 
     def model(self, shapes: Shapes, dims: Dims) -> Graph:
@@ -162,12 +163,12 @@ class _Reader:
         count = wanted_operands(node.op, len(node.inputs))
         inputs = [self.values.get(place) for place in node.inputs[:count]]
         if any(value is None for value in inputs):
-            # One that failed has left Nones behind; one that has fewer results has none at all.
+            # A node that failed has been reported; one that has fewer results has not.
             for place in node.inputs[:count]:
-                if place not in self.values:
+                if place not in self.values and place[0] not in self.broken:
                     title = f"{self.info.symbol.nodes[place[0]].op} has no result {place[1]}"
                     self.problems.append(Diagnostic("E0103", title, (self.place_of(node),)))
-            self.values.update({(number, n): None for n in range(asked)})
+            self.broken.add(number)
             return
         try:
             work = Translation(
@@ -180,18 +181,18 @@ class _Reader:
                 if value is not None:
                     self.wanted.setdefault(value, node.name if n == 0 else f"{node.name}.{n}")
         except SternaError as mistake:
-            self.failed(mistake, number, node, asked)
+            self.failed(mistake, number, node)
         except MemoryError:
             raise
         except TRIPS as problem:
-            self.failed(tripped(problem, node.op, inputs), number, node, asked)
+            self.failed(tripped(problem, node.op, inputs), number, node)
         except Exception as problem:  # ours, and still the other operators are looked at
-            self.failed(internal_error(f"{type(problem).__name__}: {problem}"), number, node, asked)
+            self.failed(internal_error(f"{type(problem).__name__}: {problem}"), number, node)
 
-    def failed(self, mistake: SternaError, number: int, node: NodeInfo, asked: int) -> None:
+    def failed(self, mistake: SternaError, number: int, node: NodeInfo) -> None:
         for problem in mistake.diagnostics:
             self.problems.append(replace(problem, where=(self.place_of(node), *problem.where)))
-        self.values.update({(number, n): None for n in range(asked)})
+        self.broken.add(number)
 
     def place_of(self, node: NodeInfo) -> str:
         return f'{self.info.where}, {node.op} "{node.name}"'

@@ -12,6 +12,7 @@ from sterna.frontends.coreml.mil.translation import Translation, Translator
 from sterna.frontends.coreml.sampling import DEFAULT, STRICT, UNALIGN, resized
 from sterna.frontends.standard import standard, standard_results
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 
 def _concat(t: Translation) -> Value:
@@ -201,6 +202,7 @@ def _band_part(t: Translation) -> Value:
     x = t.arg("x")
     rows, columns = t.extent(x, -2), t.extent(x, -1)
     lower, upper = t.integer("lower", -1), t.integer("upper", -1)
+    check_table(rows, columns)
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     kept = ((lower < 0) | (-distance <= lower)) & ((upper < 0) | (distance <= upper))
     return t.op("where", t.constant(kept), x, t.scalar(0, x.dtype))
@@ -248,6 +250,7 @@ def _sliding_windows(t: Translation) -> Value:
     axis, size, step = t.integer("axis") % x.type.rank, t.integer("size"), t.integer("stride", 1)
     if size < 1 or step < 1 or t.extent(x, axis) < size:
         raise error("E0109", f"windows of {size} every {step} of {t.extent(x, axis)}")
+    check_table((t.extent(x, axis) - size) // step + 1, size)
     starts = np.arange(0, t.extent(x, axis) - size + 1, step)
     return t.op("gather", x, t.constant(starts[:, None] + np.arange(size)[None, :], "int64"), axis=axis)
 

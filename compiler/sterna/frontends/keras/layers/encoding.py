@@ -9,12 +9,13 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.limits import counting
 
 
 def _one_hot(t: Translation, ids: Value, count: int, dtype: str = "float32") -> Value:
     """(..., count): 1 where an integer says."""
     wide = t.reshape(ids, (*ids.shape, 1))
-    return t.cast(t.op("equal", wide, t.constant(np.arange(count), ids.dtype)), dtype)
+    return t.cast(t.op("equal", wide, t.constant(counting(count), ids.dtype)), dtype)
 
 
 def _encoded(t: Translation, ids: Value, count: int, mode: str, weights: Value | None = None) -> Value:

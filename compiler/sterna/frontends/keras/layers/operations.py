@@ -14,13 +14,14 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
-from sterna.frontends.emitter import axes_of
+from sterna.frontends.emitter import MOST_PARTS, axes_of
 from sterna.frontends.keras.layers.activations import FUNCTIONS
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.stores import snake_case
 from sterna.frontends.keras.translation import Result, Translation, Translator, values_in
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table, counting
 
 
 def _binary(operator: str) -> Translator:
@@ -160,7 +161,7 @@ def _split(t: Translation) -> Result:
     given = option(t, 1, "indices_or_sections", None, "num_or_size_splits")
     size = t.extent(x, axis)
     if isinstance(given, int):
-        if given < 1 or size % given:
+        if not 1 <= given <= min(size, MOST_PARTS) or size % given:
             raise error("E0108", f"{size} elements do not fall into {given} parts")
         starts = list(range(0, size, size // given))
     elif "num_or_size_splits" in t.kwargs:
@@ -285,6 +286,7 @@ def _mirrored(t: Translation, x: Value, pairs: Sequence[Sequence[int]]) -> Value
     """Padded by its mirror image, edges included."""
     for axis, (before, after) in enumerate(pairs):
         if before or after:
+            check_table(t.extent(x, axis) + before + after)
             places = np.pad(np.arange(t.extent(x, axis)), (before, after), mode="symmetric")
             x = t.op("gather", x, t.constant(places, "int64"), axis=axis)
     return x
@@ -382,7 +384,7 @@ def _one_hot(t: Translation) -> Value:
     if axis not in (-1, ids.type.rank):
         raise t.unsupported(f"along the axis {axis}")
     wide = t.reshape(ids, (*ids.shape, 1))
-    return t.cast(t.op("equal", wide, t.constant(np.arange(count), ids.dtype)), str(option(t, 3, "dtype", "float32")))
+    return t.cast(t.op("equal", wide, t.constant(counting(count), ids.dtype)), str(option(t, 3, "dtype", "float32")))
 
 
 def _not_equal(t: Translation) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_TAPS
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.ir.graph import Value
 
@@ -43,6 +44,8 @@ def _adaptive(operator: str, rank: int) -> Translator:
 
     def translate(t: Translation) -> Value:
         x, sizes = t.x, t.positive("output_size", rank)
+        if max(sizes) > MOST_TAPS:
+            raise error("E0109", f"output_size is {list(sizes)}; {MOST_TAPS} windows along a dimension are the most")
         for n, size in enumerate(sizes):
             axis = n + (2 if t.channels_first else 1)
             extent = t.extent(x, axis)

@@ -11,6 +11,7 @@ from sterna.frontends.angles import arc_tangent
 from sterna.frontends.fourier import transform
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.ir.graph import Array, Value
+from sterna.ir.limits import check_table
 
 #: Keras' epsilon, which no file says.
 _LEAST = 1e-7
@@ -91,6 +92,7 @@ def _powers(t: Translation, x: Value, exponent: float) -> Value:
     x = t.standard("Pad", x, t.constant(sides, "int64"), mode="reflect")
     count = (steps + length // 2 * 2 - length) // step + 1
     before = (length - size) // 2
+    check_table(count, size)
     places = before + step * np.arange(count)[:, None] + np.arange(size)
     frames = t.op("gather", x, t.constant(places, "int64"), axis=last)
     if window is not None:
@@ -126,6 +128,9 @@ def _bands(t: Translation, frequencies: int) -> Array:
     def mel(hertz: Array | float) -> Array:
         return np.asarray(1127 * np.log1p(np.asarray(hertz, np.float64) / 700))
 
+    if bands < 1:
+        raise error("E0109", f"num_mel_bins is {bands}")
+    check_table(frequencies, bands + 2)
     edges = np.linspace(mel(low), mel(high), bands + 2)
     at = mel(np.linspace(0, rate / 2, frequencies)[1:])[:, None]
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]

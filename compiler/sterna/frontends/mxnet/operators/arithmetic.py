@@ -265,11 +265,11 @@ def finite(t: Translation) -> Value:
     return t.op("logical_not", t.op("logical_or", t.op("is_nan", x), t.op("is_inf", x)))
 
 
-#: Operators of one operand by the core operator, or what it is called here.
 def _special(function: special.Function) -> Translator:
     return lambda t: function(t, t.floats(t.input(0)))
 
 
+#: Operators of one operand by the core operator, or what it is called here.
 _UNARIES: dict[str, Translator] = {
     "gamma": _special(special.gamma), "gammaln": _special(special.core("lgamma")),
     "digamma": _special(special.core("digamma")), "erfinv": _special(special.core("erfinv")),

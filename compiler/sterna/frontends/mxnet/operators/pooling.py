@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_COUNTED
 from sterna.frontends.mxnet.operators.layers import is_channels_last, spatial
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 
 def pooling(t: Translation) -> Value:
@@ -110,6 +112,7 @@ def _shares(
             places = 1 + -(-max(padded - size, 0) // step)
         else:
             places = (padded - size) // step + 1
+        check_table(*counts.shape, places)
         first = np.arange(places) * step - pad
         row = np.minimum(first + size, extent + more) - np.maximum(first, -more)
         counts = counts[..., None] * np.maximum(row, 1)
@@ -183,7 +186,7 @@ def adaptive_average(t: Translation) -> Value:
         raise error("E0108", f"{t.kind} takes tensors of 4 dimensions, not {x.type}")
     wanted = t.said.integers("output_size", (1,)) or (1,)
     wanted = wanted * 2 if len(wanted) == 1 else wanted
-    if len(wanted) != 2 or min(wanted) < 1:
+    if len(wanted) != 2 or not 1 <= min(wanted) <= max(wanted) <= MOST_COUNTED:
         raise error("E0109", f"{t.kind} to {list(wanted)}")
     if wanted == (1, 1):
         return t.mean(x, (2, 3))
@@ -197,6 +200,7 @@ def adaptive_average(t: Translation) -> Value:
 
 
 def _parts(size: int, count: int) -> np.ndarray:
+    check_table(count, size)
     matrix = np.zeros((count, size))
     for n in range(count):
         first, end = n * size // count, -(-(n + 1) * size // count)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import SternaError, error
-from sterna.frontends.emitter import axes_of
+from sterna.frontends.emitter import MOST_PARTS, axes_of
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int
@@ -266,7 +266,7 @@ def crop(t: Translation) -> Value:
 def split(t: Translation) -> tuple[Value, ...]:
     """Equal parts, without their axis if it is left with size 1 and that is asked for."""
     x, axis, count = t.input(0), t.axis("axis", 1), t.said.integer("num_outputs")
-    if count < 1 or count > 1 << 16:
+    if not 1 <= count <= MOST_PARTS:
         raise error("E0109", f"{t.kind} into {count} parts")
     if x.shape[axis].is_const and int(x.shape[axis]) % count:
         raise error("E0108", f"{t.kind} of {x.type} into {count} parts along dimension {axis}")
@@ -283,7 +283,7 @@ def split_v2(t: Translation) -> tuple[Value, ...]:
     sections = t.said.integer("sections", 0)
     places = list(t.said.integers("indices", ())) or [0]
     if sections > 0:
-        if size % sections:
+        if size % sections or sections > MOST_PARTS:
             raise error("E0108", f"{t.kind} of {x.type} into {sections} parts along dimension {axis}")
         places = [size // sections * n for n in range(sections)]
     elif t.kind.startswith("_np") and places[0] != 0:

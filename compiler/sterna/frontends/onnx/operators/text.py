@@ -53,7 +53,9 @@ def tf_idf_vectorizer(t: Translation) -> Value:
         check_table(len(grams), width)
         where = np.zeros((len(grams), width), np.float32)
         where[np.arange(len(grams)), columns_here] = 1
-        for skip in range(t.attribute("max_skip_count", 0) + 1 if gram > 1 else 1):
+        skips = min(t.attribute("max_skip_count", 0) + 1, length) if gram > 1 else 1
+        check_table(skips, length)
+        for skip in range(skips):
             places = length - (gram - 1) * (skip + 1)
             if places < 1:
                 break

@@ -81,11 +81,14 @@ def linspace(t: Translation) -> Value:
     """Numbers of equal distance; the second half is counted from the end, as PyTorch does."""
     start, end, steps = t.number("start"), t.number("end"), t.integer("steps")
     dtype = t.scalar_type("float32")
+    check_table(steps)
     return t.constant(np.linspace(start, end, steps).astype(dtypes.to_numpy(dtype)))
 
 
 def logspace(t: Translation) -> Value:
-    values = np.logspace(t.number("start"), t.number("end"), t.integer("steps"), base=t.number("base", 10.0))
+    steps = t.integer("steps")
+    check_table(steps)
+    values = np.logspace(t.number("start"), t.number("end"), steps, base=t.number("base", 10.0))
     return t.constant(values, t.scalar_type("float32"))
 
 
@@ -116,6 +119,7 @@ def window(kind: str) -> Translator:
 
     def translate(t: Translation) -> Value:
         size = t.integer("window_length")
+        check_table(size)
         whole = size if t.flag("periodic", True) else size - 1
         n = np.arange(size) * (2 * math.pi / max(whole, 1))
         if kind == "hann":

@@ -8,12 +8,13 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_PARTS
 from sterna.frontends.pytorch.operators.movement import diagonal_matrices, split, split_at
 from sterna.frontends.pytorch.operators.pointwise import floor_quotient
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
-from sterna.ir.limits import check_table
+from sterna.ir.limits import check_table, counting
 
 
 def _split_along(axis: int) -> Translator:
@@ -41,6 +42,8 @@ def split_by_tensor(t: Translation) -> list[Value]:
         t.arguments["indices"] = [int(n) for n in given.data.reshape(-1)]
         return split_at(t)
     size, parts = t.extent(t.tensor(), t.dim(default=0)), int(given.data)
+    if not 1 <= parts <= MOST_PARTS:
+        raise error("E0109", f"{t.kind} of {size} into {parts} parts")
     t.arguments["split_sizes"] = [size // parts + (n < size % parts) for n in range(parts)]
     return split(t)
 
@@ -79,7 +82,7 @@ def powers(t: Translation) -> Value:
     """Columns of powers, from 0 up, or down to 0 (vander)."""
     x = t.tensor("x")
     count = t.integer("N", t.extent(x, -1))
-    exponents = np.arange(count)
+    exponents = counting(count)
     is_rising = t.flag("increasing") or "linalg" in t.kind
     exponents = exponents if is_rising else exponents[::-1].copy()
     wide = t.unsqueeze(x, x.type.rank)
@@ -130,6 +133,7 @@ def _shifted(back: bool) -> Translator:
 
 def kaiser(t: Translation) -> Value:
     size = t.integer("window_length")
+    check_table(size)
     whole = size + 1 if t.flag("periodic", True) and size > 1 else size
     return t.constant(np.kaiser(whole, t.number("beta", 12.0))[:size], t.scalar_type("float32"))
 

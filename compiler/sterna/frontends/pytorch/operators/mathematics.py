@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from sterna.errors import error
 from sterna.frontends import special
 from sterna.frontends.angles import arc_tangent
+from sterna.frontends.emitter import MOST_TAPS
 from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -150,7 +152,10 @@ def polygamma(t: Translation) -> Value:
 
 
 def multivariate_lgamma(t: Translation) -> Value:
-    return special.multivariate_lgamma(t, t.floating(), t.arg("p"))
+    p = t.integer("p")
+    if not 1 <= p <= MOST_TAPS:
+        raise error("E0109", f"{t.kind} of the dimension {p}")
+    return special.multivariate_lgamma(t, t.floating(), p)
 
 
 def xlog1py(t: Translation) -> Value:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_PARTS, MOST_TAPS
 from sterna.frontends.pytorch.promotion import promoted
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
@@ -87,9 +88,11 @@ def split_sizes(t: Translation, size: Int) -> list[Int]:
         if not size.is_const:
             raise error("E0107", f"{t.kind} needs a size that is constant")
         whole, parts = int(size), t.integer("chunks" if "chunks" in t.arguments else "sections")
+        if not 1 <= parts <= MOST_PARTS:
+            raise error("E0109", f"{t.kind} of {whole} into {parts} parts")
         if t.kind.startswith("aten.tensor_split"):
             return [as_int(whole // parts + (n < whole % parts)) for n in range(parts)]
-        length = -(-whole // max(parts, 1))
+        length = -(-whole // parts)
     else:
         step = t.size_from(given)
         if step == size:
@@ -100,6 +103,8 @@ def split_sizes(t: Translation, size: Int) -> list[Int]:
         whole, length = int(size), int(step)
     if length < 1:
         return [as_int(whole)]
+    if whole > MOST_PARTS * length:
+        raise error("E0109", f"{t.kind} of {whole} into parts of {length}")
     return [as_int(min(length, whole - n)) for n in range(0, whole, length)] or [as_int(0)]
 
 
@@ -350,7 +355,10 @@ def differences(t: Translation) -> Value:
     parts = [t.maybe("prepend"), x, t.maybe("append")]
     given = [part for part in parts if part is not None]
     x = given[0] if len(given) == 1 else t.op("concat", *_common(t, given), axis=axis)
-    for _ in range(t.integer("n", 1)):
+    times = t.integer("n", 1)
+    if times > MOST_TAPS:
+        raise error("E0109", f"{t.kind} {times} times over")
+    for _ in range(times):
         after, before = (t.cut(x, axis, first, x.shape[axis] - 1) for first in (1, 0))
         x = t.op("logical_xor" if x.dtype == "bool" else "sub", after, before)
     return x

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import MOST_COUNTED, MOST_TAPS
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard, standard_results
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
+from sterna.ir.limits import check_table
 
 _Pool = Callable[[Translation, Value, int], Value | tuple[Value, ...]]
 
@@ -112,6 +114,9 @@ def _adaptive(operator: str, reduction: str) -> _Pool:
 
 def _uneven(t: Translation, x: Value, axis: int, size: int, count: int, reduction: str) -> Value:
     """Windows of different lengths along one dimension: from floor(n size / count) to ceil((n + 1) size / count)."""
+    if count > MOST_COUNTED:
+        raise error("E0109", f"{t.kind} to {count} windows of {size} elements")
+    check_table(count, -(-size // max(count, 1)) + 1)
     starts = [n * size // count for n in range(count)]
     ends = [-(-(n + 1) * size // count) for n in range(count)]
     longest = max((b - a for a, b in zip(starts, ends, strict=True)), default=1)
@@ -145,6 +150,9 @@ def _uneven_max(t: Translation, x: Value, sizes: list[int], counts: tuple[int, .
     place = t.expand(place, x.shape)
     for n, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         axis = n + 2
+        if count > MOST_COUNTED:
+            raise error("E0109", f"{t.kind} to {count} windows of {size} elements")
+        check_table(count, -(-size // max(count, 1)) + 1)
         ends = [(m * size // count, -(-(m + 1) * size // count)) for m in range(count)]
         longest = max(b - a for a, b in ends)
         windows = np.array([[min(a + m, b - 1) for m in range(longest)] for a, b in ends], np.int64)
@@ -176,6 +184,8 @@ def fractional(t: Translation, x: Value, spatial: int) -> tuple[Value, ...]:
     place = t.expand(t.reshape(t.counting(math.prod(sizes)), (1, 1, *sizes)), x.shape)
     for n, (size, count, width) in enumerate(zip(sizes, counts, kernel, strict=True)):
         axis = n + 2
+        if width > MOST_TAPS:
+            raise error("E0109", f"{t.kind} of windows of {width} elements")
         # PyTorch's samples are of the last dimension first.
         sample = t.take(samples, 2, spatial - 1 - n)
         starts = _fractional_starts(t, sample, size, count, width)

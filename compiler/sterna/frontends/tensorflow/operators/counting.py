@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sterna.errors import error
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.ir.graph import Node, Value
+from sterna.ir.limits import counting
 
 
 def _reduced(t: Translation, operator: str, x: Value) -> Value:
@@ -65,10 +67,12 @@ def _limit(made: Mapping[Value, Node], x: Value, kind: str) -> int | None:
 def bincount(t: Translation) -> Value:
     """How often 0 ... size - 1 occur in a row, or the sums of the weights of their places; larger ones do not count."""
     x, size, weights = t.input(0), _size(t), t.input(2)
+    if size < 0:
+        raise error("E0109", f"{t.kind} of {size} numbers")
     dtype = weights.dtype
     if t.kind == "Bincount":
         x = t.reshape(x, (x.type.elements,))
-    numbers = t.reshape(t.constant(np.arange(size), x.dtype), (size, 1))
+    numbers = t.reshape(t.constant(counting(size), x.dtype), (size, 1))
     hits = t.op("equal", t.reshape(x, (*x.shape[:-1], 1, x.shape[-1])), numbers)
     if t.option("binary_output", False):
         return t.cast(_reduced(t, "reduce_any", hits), dtype)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import axes_of
+from sterna.frontends.emitter import MOST_PARTS, axes_of
 from sterna.frontends.tflite.translation import QUANTIZED, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -120,7 +120,7 @@ def split(t: Translation) -> tuple[Value, ...]:
     (axis,) = axes_of(t.integers(0, "an axis"), t.input(1).type.rank)
     x, count = t.input(1), t.option("num_splits", len(t.results))
     size = x.shape[axis]
-    if count < 1 or (size.is_const and int(size) % count):
+    if not 1 <= count <= MOST_PARTS or (size.is_const and int(size) % count):
         raise error("E0108", f"{size} elements cannot be split into {count} equal parts")
     return _parts(t, x, axis, [size // count] * count)
 
