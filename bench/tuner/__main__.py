@@ -129,8 +129,8 @@ def _networks(asked: argparse.Namespace) -> int:
             kept = whole is not None and not whole.is_slower and not whole.why
             gains.append(whole.before / whole.after if whole is not None and kept else 1.0)
             said = f"{gains[-1]:.3f}" if whole is None or kept else f"1 ({whole.why or 'dropped: slower as a whole'})"
-            kernels, own = len(report.kernels), report.before / report.after
-            row = (name, asked.target, kernels, report.trials, f"{report.seconds:.0f}", f"{own:.3f}", said)
+            kernels = len(report.kernels)
+            row = (name, asked.target, kernels, report.trials, f"{report.seconds:.0f}", f"{report.gain:.3f}", said)
             print(f"| {' | '.join(map(str, row))} |", flush=True)
     if min(gains):
         print(f"geometric mean {statistics.geometric_mean(gains):.3f}, least {min(gains):.3f}")

@@ -57,3 +57,29 @@ def test_an_emulator_that_is_not_there() -> None:
     assert status == remote._KERNEL_FAILED
     assert message == "the emulator /nowhere/qemu-none cannot be started: No such file or directory"
     assert remote.Functions(["/nowhere/qemu-none"]).sterna_cpu_has(b"avx2") == -1
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [
+        ("struct.pack('=IQIQ', 0, 5, 0, 7)", [5, 7]),
+        ("struct.pack('=IQIQIQIQ', 0, 5, 1, 1, 0, 7, 1, 2)", [6, 9]),
+        ("b''", [0, 0]),  # a bundle without nodes
+        ("struct.pack('=IQ', 0, 5)", None),  # of one run only
+        ("bytes(23)", None),  # cut off
+    ],
+)
+def test_times_of_several_runs(reply: str, wanted: list[int] | None) -> None:
+    said = f"data = {reply}; out.write(struct.pack('=iQ', 0, len(data)) + data)"
+    empty = f"{_GOOD} + struct.pack('=iQI', 0, 4, 0)"  # loaded, and without outputs
+    body = f"import struct, sys; out = sys.stdout.buffer; out.write({empty}); {said}; out.flush(); sys.stdin.read()"
+    functions, pointer = remote.Functions([sys.executable, "-c", body]), ctypes.c_void_p()
+    assert functions.sterna_load(b"bundle", library.COptions(), ctypes.byref(pointer), library.CError()) == 0
+    try:
+        if wanted is not None:
+            assert functions.profiled(pointer, 2) == wanted
+            return
+        with pytest.raises(remote.Failure, match="malformed"):
+            functions.profiled(pointer, 2)
+    finally:
+        functions.sterna_unload(pointer)

@@ -354,6 +354,27 @@ def test_a_part_that_is_faster_otherwise_is_what_compile_makes(
             np.testing.assert_allclose(a.run(x)["y"], b.run(x)["y"], rtol=1e-5, atol=1e-6)
 
 
+class SlowerAsAWhole(Pretended):
+    """Parts are faster otherwise, the model with them is not."""
+
+    def turns(self, bundles: Sequence[Path], part: bool = False) -> Sequence[Sequence[float]] | str:
+        return ((2.0,), (1.5,)) if part else ((4.0,), (4.1,))
+
+
+def test_parts_that_lose_in_the_model_leave_no_measurement_of_it(records: Path, tmp_path: Path) -> None:
+    """The report's kernels are by the rules then, and so is the model."""
+    graph = read_model(Source.of(chained(tmp_path)), reading(options := Options(host(), "llvm")))
+    with Database(records) as database:
+        report = Tuner(graph, options, database, measurer=SlowerAsAWhole(False), model=False).run(8)  # type: ignore[arg-type]
+        assert [record.explorer for record in database.trials() if record.samples == (1.5,)] == ["parts"]
+        assert database.confirmed() == []
+    assert (report.parts, report.whole, report.gain) == ((), None, 1.0)
+
+
+def test_nothing_is_gained_where_nothing_was_measured() -> None:
+    assert Report((), (), "s", 0, 0.0, "time").gain == 1.0
+
+
 def test_models_are_measured_in_turns(model: Path, tmp_path: Path) -> None:
     assert run("compile", model, "-g", "llvm", "-o", tmp_path / "bundle").exit_code == 0
     with Local() as measurer:

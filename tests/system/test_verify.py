@@ -16,7 +16,7 @@ import sterna.debug.verify as verification
 from sterna.api import options_of
 from sterna.cli import program
 from sterna.debug.verify import compare, verify_model
-from sterna.errors import SternaError
+from sterna.errors import SternaError, error
 from sterna.frontends import frontend
 from sterna.passes.context import PassContext
 from sterna.passes.stages import Outline, Packed, Sequenced
@@ -93,6 +93,20 @@ def test_a_kernel_that_is_wrong(monkeypatch: pytest.MonkeyPatch, layer: str, aga
     assert first.stage == "kernels"
     assert layer in first.sources
     assert first.kernel
+
+
+def test_errors_name_the_model_and_no_folder_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle that is verified is temporary."""
+
+    def refused(compiled: object, directory: Path) -> Path:
+        raise error("E0507", f"{directory} cannot be loaded", str(directory / "model.so"))
+
+    monkeypatch.setattr(verification, "write_bundle", refused)
+    with pytest.raises(SternaError) as found:
+        verify_model(MODEL)
+    name = "digits"
+    assert found.value.diagnostics[0].where == (f"{name}/model.so",)
+    assert found.value.diagnostics[0].title == f"{name} cannot be loaded"
 
 
 def test_the_command_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

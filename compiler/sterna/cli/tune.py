@@ -227,11 +227,10 @@ def _print(report: Report) -> None:
         out.print(f"  not tuned: {len(report.left)} kernels over open dimensions; --dim NAME=SIZE fixes one")
     kept = sum(p.confirmed for p in report.kernels)
     words = {"trials": "all trials are made", "time": "the time is over", "still": "nothing gains any more"}
-    gain = f"{report.before / report.after:.2f}x" if report.after else "1.00x"
     out.print(
         f"\n{report.trials} trials in {duration(report.seconds)} ({words.get(report.ended, 'interrupted')}): "
         f"{kept} kernels are faster; all kernels together {cost_text(report.before, report.unit)} -> "
-        f"{cost_text(report.after, report.unit)}, {gain}",
+        f"{cost_text(report.after, report.unit)}, {report.gain:.2f}x",
         soft_wrap=True,
     )
     if report.algorithms is not None:

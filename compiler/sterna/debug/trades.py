@@ -14,10 +14,10 @@ from pathlib import Path
 
 from sterna.bundle.writer import write_bundle
 from sterna.debug.comparison import Checks, Difference, Inputs, TensorCheck, compare, with_spread, worst
+from sterna.debug.scratch import folder_for
 from sterna.driver import Compiled, Options, compile_graph
 from sterna.emulate.machines import load_for
 from sterna.ir.graph import Graph
-from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.inputs import Array
 
@@ -87,10 +87,8 @@ def _judged(
     """What was asked for beside what it has to equal; `options` of these two, and of the model without the option."""
     checks: list[Checks] = []
     costs: list[Checks] = []
-    with temporary_directory("verify") as directory:
-        runs = {
-            each: _Runs(graph, name, each, Path(directory) / str(n)) for n, each in enumerate(dict.fromkeys(options))
-        }
+    with folder_for(name) as directory:
+        runs = {each: _Runs(graph, name, each, directory / str(n)) for n, each in enumerate(dict.fromkeys(options))}
         made, equal, without = (runs[each] for each in options)
         with made.bundle, equal.bundle, without.bundle:
             for inputs in feeds:
@@ -125,9 +123,9 @@ def _first(
     graph: Graph, name: str, options: Sequence[Options], feeds: Sequence[Inputs], bound: float
 ) -> Difference | None:
     """The first tensor that is out of bounds, of those that both forms of the model have."""
-    with temporary_directory("verify") as directory:
+    with folder_for(name) as directory:
         made, equal = (
-            _Runs(graph, name, replace(each, debug=True), Path(directory) / str(n)) for n, each in enumerate(options)
+            _Runs(graph, name, replace(each, debug=True), directory / str(n)) for n, each in enumerate(options)
         )
         with made.bundle, equal.bundle:
             for inputs in feeds:

@@ -20,6 +20,7 @@ from sterna.bundle.writer import write_bundle
 from sterna.debug.bisect import Bisection, Fault, bisect, first_difference, first_wrong_pass
 from sterna.debug.comparison import Checks, Difference, Inputs, Run, TensorCheck, compare, with_spread, worst
 from sterna.debug.interpret import interpret
+from sterna.debug.scratch import folder_for
 from sterna.debug.trades import Trade, judge_trades
 from sterna.driver import Compiled, Options, compile_graph, reading
 from sterna.emulate.machines import load_for, why_not_emulated
@@ -35,7 +36,6 @@ from sterna.ir.sizes import open_dimensions
 from sterna.passes.context import context_of
 from sterna.runtime.here import why_not_here
 from sterna.runtime.signature import specs_of
-from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.inputs import Array, match_inputs, only_input
@@ -262,9 +262,9 @@ class _Check:
 
     def runs(self, feeds: Sequence[Inputs]) -> list[dict[str, Array]]:
         """The outputs of the compiled model, each time from its first state."""
-        with temporary_directory("verify") as directory:
+        with folder_for(self.name) as directory:
             compiled = compile_graph(self.graph, self.name, self.options, None, self.say)
-            with _bundle(compiled, Path(directory) / "bundle") as bundle:
+            with _bundle(compiled, directory / "bundle") as bundle:
                 self.say("running it")
                 results = []
                 for fed in feeds:
@@ -320,8 +320,8 @@ class _Search:
         kept = replace(self.options, debug=True)
         compiled = compile_graph(self.graph, self.name, kept)
         with (
-            temporary_directory("verify") as directory,
-            _bundle(compiled, Path(directory) / "bundle") as bundle,
+            folder_for(self.name) as directory,
+            _bundle(compiled, directory / "bundle") as bundle,
         ):
             for name, array in self.inputs.items():
                 bundle.set_input(name, np.require(array, requirements=["C", "A"]))

@@ -279,9 +279,11 @@ class Functions:
         question, where each run of its own would be several. Raises Failure."""
         model = self._models[pointer.value]
         data = model.ask(PROFILE, runs)
+        nodes, rest = divmod(len(data), runs * struct.calcsize("=IQ"))
+        if rest:
+            raise Failure(_KERNEL_FAILED, _MALFORMED)
         times = [nanoseconds for _, nanoseconds in struct.iter_unpack("=IQ", data)]
-        nodes = len(times) // runs
-        return [sum(times[n : n + nodes]) for n in range(0, len(times), nodes)]
+        return [sum(times[n * nodes : (n + 1) * nodes]) for n in range(runs)]
 
     def nanoseconds(self, pointer: Any) -> int | None:
         """Of the latest run, where it was; None where nothing is known of it."""

@@ -24,7 +24,7 @@ from sterna.tuning import farm_worker
 from sterna.tuning.cluster import BUILD, Cluster, resource
 from sterna.tuning.farm_worker import HERE, Opener, open_device
 from sterna.tuning.kernels import Task
-from sterna.tuning.measure import SECONDS, TURNS_SECONDS
+from sterna.tuning.measure import AGAIN, SECONDS, TURNS_SECONDS
 from sterna.tuning.worker import Trial, counts
 
 #: Trials of a device between two runs of the reference kernel, and how far its cost may be from what it was.
@@ -277,8 +277,7 @@ class Farm:
         self._told(f"{device.name} is left out: {why}")
         if not self._left():
             notes = [f"{each.name}: {each.out}" for each in self._devices]
-            fix = "start it again, and then this command: what was measured is kept"
-            raise error("E0805", "no device is left to measure on", *notes, fix=fix)
+            raise error("E0805", "no device is left to measure on", *notes, fix=AGAIN)
 
     def _look(self, ready: deque[_Candidate]) -> None:
         """Who is gone for too long, and whose worker has stopped."""

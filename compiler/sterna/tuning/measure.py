@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,17 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from sterna.choices import Choice
+from sterna.errors import SternaError, error
 from sterna.toolchain.scratch import temporary_directory
 from sterna.tuning.kernels import Task
-from sterna.tuning.worker import Built, Request, Trial, Turns, counts, receive, send
+from sterna.tuning.worker import Built, Request, Trial, Turns, counts, first_line, receive, send
 
 #: What building and measuring one kernel may take, and what measuring whole models in turns may.
 SECONDS, TURNS_SECONDS = 60.0, 900.0
+#: Seconds before each attempt to open a device again that did not answer.
+PAUSES = (0.0, 2.0, 8.0)
+#: What a search that ends without its devices tells.
+AGAIN = "start it again, and then this command: what was measured is kept"
 
 
 class Measurer(Protocol):
@@ -68,11 +74,16 @@ class Measurer(Protocol):
 
 class Local:
     """In a process of this machine, or on a device that it opens. A kernel that crashes or hangs ends
-    the process: that costs one trial, and the next one has a new process.
+    the process: that costs one trial, and the next one has a new process. A device that cannot be opened again after
+    that is lost, and costs none.
 
     Args:
         on: "" for this machine, else a device as `emulate.devices` has it.
         seconds: that a trial may take.
+
+    Raises:
+        SternaError: of measuring: as of `emulate.devices.device` where it is not there; E0805, it does not answer any
+            more.
     """
 
     def __init__(self, on: str = "", seconds: float = SECONDS):
@@ -156,14 +167,46 @@ class Local:
     def _ask(self, request: Request | Turns, seconds: float) -> Any:
         """What the process answers, or why it does not."""
         try:
-            process = self._process or self._start()
+            if self._process is None and (why := self._open()):
+                return why
+            process = self._process
+            assert process is not None
             assert process.stdin is not None
             with contextlib.suppress(OSError):  # A process that has ended answers nothing.
                 send(process.stdin, request)
-            return self._answer(process, seconds)
+            found = self._answer(process, seconds)
+            if isinstance(found, SternaError):
+                self.close()
+                found = first_line(found)
+            if self._process is None and self._on:
+                self._open_again(found)
+            return found
         except KeyboardInterrupt:
             self.close()  # Its answer would be taken for that to the next request.
             raise
+
+    def _open(self) -> str:
+        """Starts the process, and waits for its device; why that failed on this machine, "" where it did not."""
+        said = self._answer(self._start(), self._seconds)
+        if isinstance(said, SternaError):
+            self.close()
+            raise said
+        if said is not None and self._on:
+            raise error("E0805", said, self._on)
+        return said or ""
+
+    def _open_again(self, why: str) -> None:
+        """Tells a kernel that ended its process from a device that is gone."""
+        reason = ""
+        for pause in PAUSES:
+            time.sleep(pause)
+            try:
+                self._open()
+            except SternaError as problem:
+                reason = first_line(problem)
+            else:
+                return
+        raise error("E0805", "the device does not answer any more", self._on, why, reason, fix=AGAIN)
 
     def _answer(self, process: subprocess.Popen[bytes], seconds: float) -> Any:
         assert process.stdout is not None

@@ -95,7 +95,8 @@ class Report:
 
     Args:
         unit: of costs; left: names of kernels of open sizes; trials: of this run; ended: "trials", "time", "still" or
-            "interrupted"; whole: the model as `compile` now makes it, None where this run has confirmed nothing of it.
+            "interrupted"; whole: the model by the rules and with what won, which is dropped where that is slower; None
+            where nothing won.
         algorithms: what is computed otherwise than the model says, and the error of that; None where all is exact.
         parts: what was decided otherwise than the rules do above kernels, and won.
     """
@@ -119,6 +120,11 @@ class Report:
     def after(self) -> float:
         """And with what won."""
         return sum(p.task.calls * (p.after if p.confirmed else p.before) for p in self.kernels if not p.why)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the kernels are, together; 1 where none was measured."""
+        return self.before / self.after if self.after else 1.0
 
 
 Watch = Callable[["Tuner"], None]
@@ -213,9 +219,10 @@ class Tuner:
         if not found:
             return
         tuned = replace(self.options, tuning=Decided({part: tried.choice for part, tried in found.items()}))
-        self.whole = measured(self._graph, replace(self.options, tuning=None), tuned, self._measurer)
-        if self.whole is None or self.whole.why or self.whole.is_slower:
+        whole = measured(self._graph, replace(self.options, tuning=None), tuned, self._measurer)
+        if whole is None or whole.why or whole.is_slower:
             return
+        self.whole = whole  # Where the search is interrupted before all is compared.
         self.parts = tuple(found.values())
         for each in self.parts:
             self.records.confirm(

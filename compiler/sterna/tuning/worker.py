@@ -23,7 +23,7 @@ from typing import IO, Any
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files
 from sterna.choices import Choice, replay
-from sterna.errors import SternaError
+from sterna.errors import SternaError, error
 from sterna.runtime.remote import Failure, Functions
 from sterna.schedule import saved
 from sterna.tuning.features import features_of
@@ -131,13 +131,14 @@ def build(task: Task, choice: Choice) -> Built:
         features = features_of(schedule, task.options.target)
         return Built(trace.choice, steps, features, bundle_files(alone(task, schedule)))
     except SternaError as problem:
-        why = _first_line(problem)
+        why = first_line(problem)
     except UNFORESEEN as problem:
         why = internal(problem)
     return Built(trace.choice, steps, features, {}, why)
 
 
-def _first_line(problem: SternaError) -> str:
+def first_line(problem: SternaError) -> str:
+    """As records have it."""
     return str(problem).split("\n", 1)[0][:200]
 
 
@@ -180,9 +181,17 @@ def _begun(rules: Built, on: str, folder: Path) -> _State | str:
 
 
 def _end_if_lost(problem: SternaError) -> None:
-    """Ends this process where the device is gone: another process connects anew."""
+    """Raises it again where the device is gone, which ends this process: another one connects anew."""
     if _LOST in problem.codes:
-        raise SystemExit(1) from None
+        raise problem
+
+
+def _lost(problem: Failure) -> SternaError | None:
+    """The same of a status; None where it says something else."""
+    from sterna.rpc.frames import code_of  # noqa: PLC0415 (of devices only)
+
+    is_lost = problem.status > 0 and code_of(problem.status) == _LOST
+    return error(_LOST, problem.message.decode(errors="replace")) if is_lost else None
 
 
 def _try(state: _State, built: Built) -> Trial:
@@ -199,8 +208,10 @@ def _try(state: _State, built: Built) -> Trial:
             return built.trial(samples)
     except SternaError as problem:
         _end_if_lost(problem)
-        return built.trial(error=_first_line(problem))
+        return built.trial(error=first_line(problem))
     except Failure as problem:
+        if (lost := _lost(problem)) is not None:
+            raise lost from None
         return built.trial(error=problem.message.decode(errors="replace")[:200])
     except UNFORESEEN as problem:
         return built.trial(error=internal(problem))
@@ -223,6 +234,7 @@ def _turns(bundles: Sequence[str], on: str, part: bool = False) -> list[list[flo
                     seconds = PART_SECONDS if part else TURN_SECONDS
                     found.extend(_counts(bundle) if counts(on) else (_sum_of_nodes(bundle, seconds),))
     except SternaError as problem:
+        _end_if_lost(problem)
         return str(problem).split("\n", 1)[0]
     return costs if all(costs) else "the device counts no instructions of it"
 
@@ -342,30 +354,38 @@ def receive(stream: IO[bytes]) -> Any:
 def main() -> None:
     """Answers until standard input ends. What the kernel or a compiler prints goes to standard error.
 
-    A request is a choice of a kernel, or bundles to measure in turns.
+    A request is a choice of a kernel, or bundles to measure in turns. The first answer is None once the device is open.
+    A `SternaError` is the last one: the device is not there, or not any more.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
-    tasks: dict[str, Task] = {}
-    states: dict[str, _State | str] = {}
     with contextlib.suppress(EOFError, BrokenPipeError):
         on, scratch = receive(requests)
-        folder = Path(scratch)
-        with _machine(on):
-            while True:
-                asked = receive(requests)
-                if isinstance(asked, Turns):
-                    send(answers, _turns(asked.bundles, on, asked.part))
-                    continue
-                kernel, first, what = asked.kernel, asked.first, asked.what
-                if isinstance(first, Task):
-                    tasks[kernel], first = first, build(first, {})
-                if first is not None:
-                    states[kernel] = _begun(first, on, folder / kernel)
-                state = states[kernel]
-                if isinstance(state, str):
-                    choice = what.choice if isinstance(what, Built) else what
-                    send(answers, Trial(choice, "", (), state, ()))
-                else:
-                    send(answers, _try(state, what if isinstance(what, Built) else build(tasks[kernel], what)))
+        try:
+            with _machine(on):
+                send(answers, None)
+                _answer(requests, answers, on, Path(scratch))
+        except SternaError as problem:
+            send(answers, problem)
+
+
+def _answer(requests: IO[bytes], answers: IO[bytes], on: str, folder: Path) -> None:
+    tasks: dict[str, Task] = {}
+    states: dict[str, _State | str] = {}
+    while True:
+        asked = receive(requests)
+        if isinstance(asked, Turns):
+            send(answers, _turns(asked.bundles, on, asked.part))
+            continue
+        kernel, first, what = asked.kernel, asked.first, asked.what
+        if isinstance(first, Task):
+            tasks[kernel], first = first, build(first, {})
+        if first is not None:
+            states[kernel] = _begun(first, on, folder / kernel)
+        state = states[kernel]
+        if isinstance(state, str):
+            choice = what.choice if isinstance(what, Built) else what
+            send(answers, Trial(choice, "", (), state, ()))
+        else:
+            send(answers, _try(state, what if isinstance(what, Built) else build(tasks[kernel], what)))
