@@ -198,6 +198,51 @@ def test_no_barrier_of_virtual_threads_can_be_left_out() -> None:
     refused_without_each_barrier(finish(lower(strided(30, 40, 21))))
 
 
+def loaded_by_virtual_threads() -> Schedule:
+    """A tile of 4 by 16 in shared memory, of which each of 16 threads loads a column as four virtual threads."""
+    x = placeholder("x", (8, 32))
+    twice = compute("out", (8, 32), lambda i, j: x[i, j] * 2.0)
+    s = Schedule(Kernel("twice", (x,), (), (twice,)), memories=(SHARED,))
+    down, i = s.split("out", "i", 4)
+    across, j = s.split("out", "j", 16)
+    s.reorder("out", down, across, i, j)
+    task = s.fuse("out", down, across)
+    s.parallel("out", task)
+    s.bind("out", j, "thread.x")
+    local = s.cache_read("x", "out")
+    s.compute_at(local, "out", task, SHARED)
+    _, tile = s.split(local, s.fuse(local, "i0", "i1"), 64)
+    virtual, lane = s.split(local, tile, 16)
+    s.bind(local, virtual, "vthread")
+    s.bind(local, lane, "thread.x")
+    return s
+
+
+@pytest.mark.parametrize("apart", [1, 15, 16])
+def test_virtual_threads_that_meet(apart: int) -> None:
+    """Two that are different threads' may not store one element; a thread's own are one after the other, and as far
+    apart as there are threads they do not meet."""
+    s = loaded_by_virtual_threads()
+    compare(s, None)
+    program = finish(lower(s))
+    stores: list[P.Store] = []
+
+    def planted(stmt: P.Stmt) -> P.Stmt:
+        if isinstance(stmt, P.Store) and stmt.buffer.scope == SHARED:
+            stores.append(stmt)
+            return replace(stmt, index=stores[0].index + apart) if len(stores) == 2 else stmt
+        return P.map_children(stmt, planted)
+
+    changed = replace(program, body=planted(program.body))
+    assert len(stores) == 4
+    if apart == 16:
+        verify_threads(changed)
+        return
+    with pytest.raises(SternaError, match="two threads of a task touch the same element of x_local") as caught:
+        verify_threads(changed)
+    assert set(caught.value.codes) == {"E0306"}
+
+
 def test_virtual_threads_are_refused() -> None:
     s = Schedule(matmul(8, 8, 8), memories=(SHARED,))
     s.compute_at("acc", "out", "j", REGISTER)

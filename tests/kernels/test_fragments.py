@@ -22,6 +22,7 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.schedule import saved
+from sterna.schedule.decisions import Step
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
@@ -208,6 +209,27 @@ def test_rows_that_lie_too_near() -> None:
     steps = [replace(step, arguments=(step.arguments[0] + 1,)) if step in padded else step for step in s.steps]
     with pytest.raises(SternaError, match=r"E0303.*16 bytes"):
         lower(saved.apply(s.kernel, steps, memories=s.memories))
+
+
+@pytest.mark.parametrize("stage", ["acc_left", "acc_right", "acc_sums"])
+def test_rows_that_are_turned(stage: str) -> None:
+    """No fragment is loaded from rows of which each begins elsewhere, nor stored to them."""
+    s = proposed(product(40, 33, 20))
+    steps = (*s.steps, Step("swizzle", stage, (8,)))
+    with pytest.raises(SternaError, match=r"wmma.* in stage acc_sums") as caught:
+        lower(saved.apply(s.kernel, steps, memories=s.memories))
+    assert set(caught.value.codes) == {"E0303"}
+
+
+@pytest.mark.parametrize("stage", ["acc_left", "acc_right"])
+def test_rows_that_are_turned_once_around(stage: str) -> None:
+    """They lie as they did."""
+    s = proposed(product(40, 33, 20))
+    (padded,) = (step for step in s.steps if step.primitive == "pad_rows" and step.stage == stage)
+    steps = (*s.steps, Step("swizzle", stage, (32 + padded.arguments[0],)))
+    again = saved.apply(s.kernel, steps, memories=s.memories)
+    assert with_fragments(finish(lower(again)).body)
+    compare(again, None, tolerance=0, orders=2, feeds=feeds(s.kernel))
 
 
 @pytest.mark.parametrize("name", ["opencl", "metal"])
