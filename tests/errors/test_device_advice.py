@@ -23,9 +23,7 @@ MODEL = Path(sterna.__file__).parent / "demo" / "digits.onnx"
         ("metal", "install the driver of such a device"),
     ],
 )
-def test_the_way_out_fits_the_device(
-    target: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_way_out_fits_the_device(target: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     place = tmp_path / "bundle"
     compile_to(place, MODEL, target, generator="llvm")

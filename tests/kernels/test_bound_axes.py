@@ -31,7 +31,7 @@ from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
-from support.bound_axes import SHARED, barriers, compare, results, threads
+from support.bound_axes import SHARED, barriers, brought, compare, results, threads
 from support.small_kernels import arrays, matmul, pointwise, row_sums, window
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
@@ -172,12 +172,7 @@ def strided(m: int, n: int, depth: int) -> Schedule:
     for axis in s.stages["acc"].tensor.axes:
         s.unroll("acc", axis.name)
     for name in ("x", "w"):
-        local = s.cache_read(name, "acc")
-        s.compute_at(local, "acc", block, SHARED)
-        rest, x = s.split(local, s.fuse(local, "i0", "i1"), 8)
-        _, y = s.split(local, rest, 8)
-        s.bind(local, x, "thread.x")
-        s.bind(local, y, "thread.y")
+        brought(s, name, "acc", block)
     return s
 
 
@@ -255,9 +250,7 @@ def test_virtual_threads_are_refused() -> None:
 def transposed(m: int, n: int, turned: int) -> Schedule:
     """Tiles of 32 by 32 through shared memory, stored in rows and read in columns."""
     x = placeholder("x", (n, m))
-    s = Schedule(
-        Kernel("transposed", (x,), (), (compute("out", (m, n), lambda i, j: x[j, i]),)), memories=(SHARED,)
-    )
+    s = Schedule(Kernel("transposed", (x,), (), (compute("out", (m, n), lambda i, j: x[j, i]),)), memories=(SHARED,))
     down, i = s.split("out", "i", 32, overhang=True)
     across, j = s.split("out", "j", 32, overhang=True)
     rest, y = s.split("out", i, 4)

@@ -16,7 +16,7 @@ from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.schedule.schedule import Schedule
 from support import opencl_host
-from support.bound_axes import SHARED, barriers, compare
+from support.bound_axes import SHARED, barriers, brought, compare
 from support.small_kernels import matmul
 
 
@@ -38,12 +38,7 @@ def tiled(m: int, n: int, depth: int, buffers: int, step: int = 4, asynchronous:
     block, within = s.split("acc", "k", step)
     s.reorder("acc", block, within, "i", "j")
     for name in ("x", "w"):
-        local = s.cache_read(name, "acc")
-        s.compute_at(local, "acc", block, SHARED)
-        rest, x = s.split(local, s.fuse(local, "i0", "i1"), 8)
-        _, y = s.split(local, rest, 8)
-        s.bind(local, x, "thread.x")
-        s.bind(local, y, "thread.y")
+        local = brought(s, name, "acc", block)
         if asynchronous:
             s.transfer(local, asynchronous=True)
     if buffers > 1:

@@ -15,8 +15,8 @@ import sterna
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
-from support.exported_programs import Program
 from support.graph_defs import GraphWriter
+from support.pytorch_calls import called
 
 RNG = np.random.default_rng(8)
 FEW = settings(max_examples=8, deadline=None, derandomize=True)
@@ -30,18 +30,6 @@ def tensorflow(op: str, *operands: Array, **attributes: Any) -> Array:
     with tempfile.TemporaryDirectory() as folder:
         graph = read_model(g.write(Path(folder)))
     return next(iter(interpret(graph, {f"x{n}": x for n, x in enumerate(operands)}).values()))
-
-
-def pytorch(target: str, *results: str, **arguments: Any) -> list[Array]:
-    program = Program()
-    held = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
-    given = {n: program.input(n, v.shape, v.dtype.name) if n in held else v for n, v in arguments.items()}
-    made = program.call(target, *results, **given)
-    for value in made if isinstance(made, tuple) else (made,):
-        program.output(value)
-    with tempfile.TemporaryDirectory() as folder:
-        graph = read_model(program.write(Path(folder) / "model.pt2"))
-    return list(interpret(graph, held).values())
 
 
 def matrices(batch: int, rows: int) -> Array:
@@ -63,8 +51,8 @@ def test_solutions(batch: int, rows: int, columns: int, adjoint: bool) -> None:
     turned = a.swapaxes(1, 2) if adjoint else a
     near(tensorflow("MatrixSolve", a, b, adjoint=adjoint), np.linalg.solve(turned, b))
     near(tensorflow("MatrixInverse", a, adjoint=adjoint), np.linalg.inv(turned))
-    near(pytorch("aten.linalg_solve.default", A=a, B=b)[0], np.linalg.solve(a, b))
-    near(pytorch("aten._linalg_solve_ex.default", "result", "lu", "pivots", "info", A=a, B=b)[0], np.linalg.solve(a, b))
+    near(called("aten.linalg_solve.default", A=a, B=b)[0], np.linalg.solve(a, b))
+    near(called("aten._linalg_solve_ex.default", "result", "lu", "pivots", "info", A=a, B=b)[0], np.linalg.solve(a, b))
 
 
 @FEW
@@ -75,7 +63,7 @@ def test_cholesky_factors_read_one_triangle(batch: int, rows: int, upper: bool) 
     other = np.triu(np.full((rows, rows), 7.0, np.float32), 1)
     near(tensorflow("Cholesky", a + other), wanted)
     given_ = a + other.T if upper else a + other
-    (factor,) = pytorch("aten.linalg_cholesky.default", self=given_, upper=upper)
+    (factor,) = called("aten.linalg_cholesky.default", self=given_, upper=upper)
     near(factor, wanted.swapaxes(1, 2) if upper else wanted)
 
 
@@ -88,7 +76,7 @@ def test_triangular_solutions(rows: int, lower: bool, unit: bool) -> None:
     near(tensorflow("MatrixTriangularSolve", full, b, lower=lower), np.linalg.solve(part, b))
     if unit:
         part = part - np.diag(np.diag(part)) + np.eye(rows, dtype=np.float32)
-    (x,) = pytorch("aten.linalg_solve_triangular.default", self=full, B=b, upper=not lower, unitriangular=unit)
+    (x,) = called("aten.linalg_solve_triangular.default", self=full, B=b, upper=not lower, unitriangular=unit)
     near(x, np.linalg.solve(part, b))
 
 
@@ -142,7 +130,7 @@ def test_dilation(size: int, kernel: int, stride: int, rate: int, padding: str) 
 @given(st.integers(1, 9), st.booleans(), st.booleans())
 def test_running_log_sums(size: int, exclusive: bool, reverse: bool) -> None:
     x = (RNG.normal(size=(2, size)) * 100).astype(np.float32)
-    (found,) = pytorch("aten.logcumsumexp.default", self=x, dim=1)
+    (found,) = called("aten.logcumsumexp.default", self=x, dim=1)
     np.testing.assert_allclose(found, np.logaddexp.accumulate(x.astype(np.float64), 1), rtol=1e-5, atol=1e-4)
     g = GraphWriter()
     g.node(
@@ -169,7 +157,7 @@ def test_running_log_sums(size: int, exclusive: bool, reverse: bool) -> None:
 def test_scatter_reduce(reduce: str, dtype: str, own: bool) -> None:
     x, source = (RNG.integers(-4, 5, (3, 4)).astype(dtype) for _ in range(2))
     index = RNG.integers(0, 3, (3, 4))
-    (found,) = pytorch(
+    (found,) = called(
         "aten.scatter_reduce.two", self=x, dim=0, index=index, src=source, reduce=reduce, include_self=own
     )
     wanted = x.copy()

@@ -23,6 +23,18 @@ from support.small_kernels import arrays
 SHARED = Memory("shared", "block", bytes=32 << 10, address_space=3)
 
 
+def brought(s: Schedule, name: str, reader: str, axis: str, across: int = 8) -> str:
+    """Brings what an iteration of an axis of a stage reads of a tensor into shared memory, by `across` times `across`
+    threads; the copy."""
+    local = s.cache_read(name, reader)
+    s.compute_at(local, reader, axis, SHARED)
+    rest, x = s.split(local, s.fuse(local, "i0", "i1"), across)
+    _, y = s.split(local, rest, across)
+    s.bind(local, x, "thread.x")
+    s.bind(local, y, "thread.y")
+    return local
+
+
 def memory_of(program: P.Function, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     given = {b.name: feeds[b.name].reshape(-1) for b in (*program.inputs, *program.params)}
     return given | {b.name: np.zeros(b.elements, b.dtype) for b in program.outputs}
