@@ -54,7 +54,7 @@ class Dialect(ABC):
         self.kernel = ""
         #: Intrinsics that the text calls, by name.
         self.intrinsics: dict[str, Intrinsic] = {}
-        #: Headers that the text needs.
+        #: Headers, or extensions of the language, that the text needs.
         self.headers: set[str] = set()
 
     # ---- Types and declarations ----
@@ -134,6 +134,10 @@ class Dialect(ABC):
 
     def thread_barrier(self) -> str:
         """Waits for all threads of the task."""
+        raise self._without_threads()
+
+    def exchange(self, dtype: str, a: str, distance: int) -> str:
+        """What a value of 32 or 64 bits is in the thread of the subgroup whose number differs in one bit."""
         raise self._without_threads()
 
     def memory(self, memory: Memory, nbytes: int) -> str:

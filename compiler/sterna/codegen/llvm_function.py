@@ -307,7 +307,13 @@ class FunctionWriter(Accesses):
         if isinstance(e, P.Blend):
             order = [n if n < e.active else lanes + n for n in range(lanes)]
             return v.shuffle(kind(e.dtype), lanes, self.value(e.a), self.value(e.b), order)
+        if isinstance(e, P.Exchange):
+            return self.exchange(e)
         raise internal_error(f"the LLVM generator has no {type(e).__name__}")
+
+    def exchange(self, e: P.Exchange) -> str:
+        """What a value is in another thread of the subgroup."""
+        raise internal_error("the LLVM generator has no subgroups")
 
     def _index_value(self, e: E.IndexValue) -> str:
         v, k = self.values, kind(e.dtype, e.lanes)

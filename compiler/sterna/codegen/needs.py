@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from math import prod
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.memory import Memory
@@ -18,6 +19,7 @@ def refuse_unwritable(
     address_spaces: Collection[int] = (0,),
     lacks: Collection[str] = (),
     arguments: Collection[str] = ("int64",),
+    subgroup: int = 1,
 ) -> None:
     """Refuses a kernel that a language has no words for.
 
@@ -26,11 +28,17 @@ def refuse_unwritable(
             that the threads of a subgroup hold together.
         address_spaces: that its pointers reach; lacks: types that its values cannot have; arguments: types in which a
             call may bring sizes.
+        subgroup: threads whose registers reach one another.
 
     Raises:
         SternaError: E0205, all that is missing.
     """
     missing = dict.fromkeys(_missing(function, threads, fragments, address_spaces, lacks))
+    apart, block = P.exchanged(function.body), prod(P.thread_counts(function.body).values())
+    if apart > subgroup:
+        missing[f"exchanges among {apart} threads of a subgroup"] = None
+    elif apart > 1 and block > subgroup and block % subgroup:
+        missing[f"exchanges in a subgroup that is not full, of {block} threads by {subgroup}"] = None
     if function.dims_type not in arguments:
         missing[f"arguments of type {function.dims_type}"] = None
     if missing:

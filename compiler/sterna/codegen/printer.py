@@ -312,6 +312,8 @@ class Printer:
             return d.blend(e.dtype, self.value(e.a), self.value(e.b), e.active, lanes)
         if isinstance(e, P.Shuffle):
             return d.shuffle(e.dtype, [self.value(c) for c in e.children()], e.order)
+        if isinstance(e, P.Exchange):
+            return d.exchange(e.dtype, self.value(e.a), e.distance)
         return self.operation(e, [self.value(c) for c in e.children()], lanes, self.mask_bits)
 
     def lane(self, e: Expr, lane: int) -> str:

@@ -7,6 +7,8 @@ refused. Nothing is contracted: multiplications and additions are written with t
 
 from __future__ import annotations
 
+from math import prod
+
 import llvmlite
 import llvmlite.binding as llvm
 
@@ -17,16 +19,17 @@ from sterna.codegen.generators import KernelSet
 from sterna.codegen.llvm_expr import Instructions
 from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.llvm_metadata import Metadata
+from sterna.codegen.llvm_text import kind
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.ptx_fragments import FragmentWriter, address_space
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
+from sterna.loops.copies import copied_at_once
 from sterna.loops.program import Buffer, Function
 from sterna.targets.target import Target
 from sterna.timing import timed
@@ -34,9 +37,9 @@ from sterna.toolchain.units import Units
 
 #: LLVM's numbers of the address spaces of the device's memory, and of that of a block.
 GLOBAL, SHARED = 1, 3
+#: Threads of a warp.
+WARP = 32
 _SPECIAL = "llvm.nvvm.read.ptx.sreg."
-#: Bytes that one access moves.
-_ACCESS = (1, 2, 4, 8, 16)
 
 
 def source(kernels: KernelSet, target: Target) -> str:
@@ -89,7 +92,10 @@ def emit(text: str, target: Target) -> bytes:
 
 def entry_assembly(function: Function, target: Target) -> str:
     """A module of LLVM assembly with one kernel."""
-    refuse_unwritable(function, "the PTX generator", threads=True, fragments=True, address_spaces=(0, SHARED))
+    width = 1 if target.threads is None else target.threads.subgroup
+    refuse_unwritable(
+        function, "the PTX generator", threads=True, fragments=True, address_spaces=(0, SHARED), subgroup=width
+    )
     metadata = Metadata()
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
@@ -138,6 +144,9 @@ class EntryWriter(FragmentWriter):
         bound = ""
         if self.threads:
             bound = f' "nvvm.reqntid"="{",".join(str(n) for n in self.threads.values())}"'
+            # By itself ptxas keeps registers free for further blocks, and spills for it.
+            if self.target.threads is not None and self.target.threads.alone(P.most(function.n_tasks)):
+                bound += ' "nvvm.minctasm"="1"'
         head = f"define ptx_kernel void {name}({', '.join([*buffers, *rest, 'i32 %n_tasks'])}) #0{bound} {{\nentry:"
         body = [*self.entry, "  br label %start", "start:", *self.values.lines, "  ret void", "}"]
         return "\n".join([head, *body])
@@ -192,12 +201,32 @@ class EntryWriter(FragmentWriter):
         self.values.declarations.add("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
         self.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
 
+    def exchange(self, e: P.Exchange) -> str:
+        """Of another thread of the warp (PTX ISA, `shfl.sync`): 32 bits at a time."""
+        function = "llvm.nvvm.shfl.sync.bfly.i32"
+        self.values.declarations.add(f"declare i32 @{function}(i32, i32, i32, i32) convergent")
+        k, bits, block = kind(e.dtype), dtypes.bits(e.dtype), prod(self.threads.values())
+        # A block of less than a warp has the first threads of it.
+        mask = -1 if block >= WARP else (1 << block) - 1
+        value, parts = self.value(e.a), []
+        if k != f"i{bits}":
+            value = self.op(f"bitcast {k} {value} to i{bits}")
+        for n in range(bits // 32):
+            part = self.op(f"lshr i{bits} {value}, {32 * n}") if n else value
+            part = self.op(f"trunc i{bits} {part} to i32") if bits > 32 else part
+            parts.append(self.op(f"call i32 @{function}(i32 {mask}, i32 {part}, i32 {e.distance}, i32 31)"))
+        result = parts[0]
+        if bits > 32:
+            low, high = (self.op(f"zext i32 {part} to i{bits}") for part in parts)
+            result = self.op(f"or i{bits} {low}, {self.op(f'shl i{bits} {high}, 32')}")
+        return self.op(f"bitcast i{bits} {result} to {k}") if k != f"i{bits}" else result
+
     # -- copies
     def copy(self, s: P.Copy) -> None:
         """A copy of neighbours in as few accesses as their place allows; asynchronous from the device's memory to that
         of a block (PTX ISA, `cp.async`) where the target has such copies."""
         each = dtypes.size(s.source.dtype)
-        size = max(n for n in _ACCESS if s.elements * each % n == 0 and _lies_at(n, each, s.to, s.at))
+        size = copied_at_once(s)
         if size <= each:
             super().copy(s)
             return
@@ -267,12 +296,6 @@ class EntryWriter(FragmentWriter):
         """A register of the thread's place, read at entry."""
         self.values.declarations.add(f"declare i32 @{_SPECIAL}{register}()")
         return self.in_entry(f"call i32 @{_SPECIAL}{register}()")
-
-
-def _lies_at(multiple: int, each: int, *positions: Int) -> bool:
-    """Whether elements of a size at some positions begin at multiples of so many bytes, as buffers do."""
-    steps = (step for p in positions for step in (p.const, *p.terms.values()))
-    return all(step * each % multiple == 0 for step in steps)
 
 
 def _name(buffer: Buffer) -> str:

@@ -1,7 +1,7 @@
 """Fragments of matrices in LLVM assembly for PTX: `wmma` (PTX ISA, "Warp-level Matrix Multiply-Accumulate").
 
 A thread's part of a fragment is a structure in a variable, which LLVM makes registers of. No statement names a part of
-it: which elements of the matrix they are is not said.
+it: which elements of the matrix they are is not said. Operands that are rounded are so when they are loaded.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ class FragmentWriter(FunctionWriter):
     def tile(self, call: TileOperation) -> None:
         held, (first, *_) = self.held, call.tiles
         assert held is not None
-        shape, word = held.intrinsic.settings["shape"], held.intrinsic.settings["type"]
-        orders = held.intrinsic.settings["orders"]
+        settings = held.intrinsic.settings
+        shape, word, orders = settings["shape"], settings["type"], settings["orders"]
         operand, name = held.operands[first], f"llvm.nvvm.wmma.{shape}"
         if call.operation == "zero":
             self.do(f"store {self._struct(operand)} zeroinitializer, ptr {self.fragments[first]}")
         elif call.operation == "load":
             side, order = "ab"[operand - 1], orders[operand - 1]
             found = self._called(f"{name}.load.{side}.{order}.stride.{word}", self._struct(operand), self._memory(call))
+            if held.intrinsic.settings["rounding"]:
+                found = self._rounded(self._struct(operand), found, settings["parts"])
             self.do(f"store {self._struct(operand)} {found}, ptr {self.fragments[first]}")
         elif call.operation == "store":
             place, stride = self._memory(call)
@@ -49,6 +51,16 @@ class FragmentWriter(FunctionWriter):
             parts = [part for tile in (*call.tiles[1:], first) for part in self._parts(tile)]
             found = self._called(f"{name}.mma.{'.'.join(orders)}.{kinds}", self._struct(0), parts)
             self.do(f"store {self._struct(0)} {found}, ptr {self.fragments[first]}")
+
+    def _rounded(self, struct: str, whole: str, parts: int) -> str:
+        """A fragment of float32 whose parts are rounded to TF32 (PTX ISA, `cvt.rna.tf32.f32`)."""
+        self.values.declarations.add("declare i32 @llvm.nvvm.f2tf32.rna(float)")
+        found = "poison"
+        for n in range(parts):
+            part = self.op(f"bitcast i32 {self.op(f'extractvalue {struct} {whole}, {n}')} to float")
+            part = self.op(f"call i32 @llvm.nvvm.f2tf32.rna(float {part})")
+            found = self.op(f"insertvalue {struct} {found}, i32 {part}, {n}")
+        return found
 
     def _part(self, operand: int) -> tuple[str, int]:
         """The type of what a thread holds of an operand of the intrinsic, and how many of them."""

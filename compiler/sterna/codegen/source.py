@@ -60,7 +60,10 @@ def print_kernel(function: Function, d: CFamily, comments: Sequence[str]) -> Pri
     Args:
         d: a dialect without anything noted in it yet.
     """
-    refuse_unwritable(function, f"the dialect {d.name}", d.threads, d.fragments, d.address_spaces, d.lacks, d.arguments)
+    subgroup = 1 if d.target.threads is None else d.target.threads.subgroup
+    refuse_unwritable(
+        function, f"the dialect {d.name}", d.threads, d.fragments, d.address_spaces, d.lacks, d.arguments, subgroup
+    )
     printer = Printer(d)
     lines = tuple(printer.function(function))
     threads = tuple(printer.threads.values())

@@ -34,6 +34,7 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
         model=kernels.model,
         kernels=[(p.text, workgroup(p.text)) for p in printed],
         helpers=[_facts(*h, d.type(h[1])) for h in sorted(d.helpers)],
+        headers=sorted(d.headers),
         call=CALL,
         target=target,
     )

@@ -334,7 +334,14 @@ class Int:
         return found
 
     def symbols(self) -> set[Symbol]:
-        return {a for a in self.atoms() if isinstance(a, Symbol)}
+        found: set[Symbol] = set()
+        for monomial in self.terms:
+            for atom in monomial:
+                if isinstance(atom, Symbol):
+                    found.add(atom)
+                else:
+                    found.update(*[part.symbols() for part in atom.parts()])
+        return found
 
     def coefficient(self, atom: Atom) -> int | None:
         """The factor of `atom` if the integer is linear in it (0 if it does not occur), else None."""

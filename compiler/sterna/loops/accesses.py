@@ -22,6 +22,7 @@ from sterna.ir.integer import Atom, Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.cached import SECTOR, Cached, behind_cache
+from sterna.loops.copies import WIDTHS, copied_at_once, lies_at
 from sterna.loops.thread_positions import ThreadPositions, Where, is_far, is_shared, touches
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
@@ -33,6 +34,8 @@ BANKS, WORD = 32, 4
 SUBGROUP = 32
 #: Bytes of the cache that all groups share, where the target does not say.
 CACHE_BYTES = 1 << 20
+#: Bytes from which on an access is a wide one.
+_WIDE = 8
 #: Samples of the loops and tasks around a statement.
 PLACES = 32
 #: Bytes of shared memory that are accessed in a turn.
@@ -54,6 +57,7 @@ class Accesses:
         shared_accesses: of subgroups to shared memory; conflicts: further turns that they take because different words
             of one bank are wanted.
         fragments: multiply-adds by instructions over fragments of matrices.
+        bytes: that threads read and write of the device's memory; wide_bytes: those by accesses of 8 bytes and more.
     """
 
     groups: int
@@ -67,6 +71,8 @@ class Accesses:
     shared_accesses: float
     conflicts: float
     fragments: float
+    bytes: float
+    wide_bytes: float
 
     @property
     def requested_bytes(self) -> float:
@@ -104,6 +110,8 @@ def accesses(function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = 
         total.shared_accesses,
         total.conflicts,
         total.fragments,
+        total.bytes,
+        total.wide_bytes,
     )
 
 
@@ -136,11 +144,14 @@ class _Total:
     shared_accesses: float = 0.0
     conflicts: float = 0.0
     fragments: float = 0.0
+    bytes: float = 0.0
+    wide_bytes: float = 0.0
 
     def add(self, other: _Total) -> None:
         for buffer, count in other.requested.items():
             self.requested[buffer] = self.requested.get(buffer, 0.0) + count
-        for name in ("accesses", "coalesced", "shared_accesses", "conflicts", "fragments"):
+        own = ("accesses", "coalesced", "shared_accesses", "conflicts", "fragments", "bytes", "wide_bytes")
+        for name in own:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -224,8 +235,9 @@ class _Count(ThreadPositions):
 
     def _own(self, stmt: P.Stmt, where: Where) -> None:
         """What a statement itself asks for."""
+        copied = copied_at_once(stmt) if isinstance(stmt, P.Copy) else 0
         for buffer, index, offsets in touches(stmt):
-            self._access(buffer, index, offsets, where)
+            self._access(buffer, index, offsets, where, copied)
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
                 # All threads of a subgroup have a part of each fragment.
@@ -233,7 +245,8 @@ class _Count(ThreadPositions):
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
 
-    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where) -> None:
+    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where, copied: int) -> None:
+        """`copied`: bytes of each access of a copy."""
         if not (is_shared(buffer) or is_far(buffer)):
             return
         size = dtypes.size(buffer.dtype)
@@ -263,6 +276,9 @@ class _Count(ThreadPositions):
         low, high = np.where(active, at, np.iinfo(np.int64).max).min(axis=-1), np.where(active, at, -1).max(axis=-1)
         together = (sectors <= np.ceil(wanted / SECTOR)) | (high - low + size == wanted)
         self.total.requested[buffer] = self.total.requested.get(buffer, 0.0) + float((times * sectors).sum()) * SECTOR
+        moved = float((where.times * where.active.sum(axis=1, keepdims=True)).sum()) * len(offsets) * size
+        self.total.bytes += moved
+        self.total.wide_bytes += moved if (copied or _at_once(index, offsets, size)) >= _WIDE else 0.0
         self.total.accesses += float(times.sum())
         self.total.coalesced += float((times * together).sum())
 
@@ -273,6 +289,13 @@ class _Count(ThreadPositions):
         shape = (values.shape[0], short, *values.shape[2:])
         whole = np.concatenate([values, np.full(shape, fill, values.dtype)], axis=1) if short else values
         return whole.reshape(values.shape[0], whole.shape[1] // width, -1)
+
+
+def _at_once(index: Int, offsets: Array, size: int) -> int:
+    """Bytes that a thread accesses at once: all of a vector whose elements are neighbours and begin where they may."""
+    together = len(offsets) * size
+    whole = (offsets == np.arange(len(offsets))).all() and together in WIDTHS
+    return together if whole and lies_at(together, size, index) else size
 
 
 def _applied(stmt: P.Stmt) -> Iterator[Intrinsic]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -27,17 +28,29 @@ from sterna.te.position import IndexAtom
 _BARRIER = P.Barrier("block")
 #: Elements of two statements that are compared one by one.
 MOST_COMPARED = 1 << 18
+_REMEMBERED = 32  # statements
 #: A symbol for the threads along each axis, whatever the loops over them are called.
 _NUMBER: dict[ThreadAxis, Symbol] = {axis: Symbol(axis, 0, None) for axis in THREADS}
 
 
 def with_barriers(body: P.Stmt) -> P.Stmt:
-    """The program with every barrier of threads that it needs and does not have yet."""
+    """The program with every barrier of threads that it needs and does not have yet.
+
+    Loops with barriers stay rolled: across a barrier a compiler can move nothing, and ptxas, which writes such loops
+    out all the same, runs out of registers.
+    """
     if not any(isinstance(s, P.For) and s.kind in THREADS for s in P.walk(body)):
         return body
     if any(isinstance(s, P.For) and s.kind == "parallel" for s in P.walk(body)):
-        return _of_tasks(body)
-    return _Task(body).placed(body, _Place())[0]
+        return _rolled(_of_tasks(body))
+    return _rolled(_Task(body).placed(body, _Place())[0])
+
+
+def _rolled(stmt: P.Stmt) -> P.Stmt:
+    if not any(isinstance(s, P.Barrier) for s in P.walk(stmt)):
+        return stmt
+    done = P.map_children(stmt, _rolled)
+    return done.changed(rolled=True) if isinstance(done, P.For) and done.kind == "serial" else done
 
 
 def _of_tasks(stmt: P.Stmt) -> P.Stmt:
@@ -141,6 +154,8 @@ class _Task:
             if isinstance(s, P.Copy) and s.asynchronous:
                 self.filled.setdefault(s.group, set()).add(s.destination)
         self.collective: dict[P.Stmt, int] = {}
+        #: What was worked out last: statements between two barriers are compared in pairs.
+        self.elements = lru_cache(_REMEMBERED)(self._elements)
 
     def placed(self, s: P.Stmt, place: _Place) -> tuple[P.Stmt, _Uses]:
         """A statement with barriers inside, and what it touches."""
@@ -288,7 +303,7 @@ class _Task:
         """Whether it is known that threads touch elements of their own by both of them."""
         if a.buffer is not b.buffer or a.index is None or b.index is None:
             return False
-        first, second = self.elements(a, a.index), self.elements(b, b.index)
+        first, second = self.elements(a), self.elements(b)
         if first is None or second is None or first[0] != second[0]:
             return False
         threads, places = (np.concatenate(each) for each in zip(first[1:], second[1:], strict=True))
@@ -296,10 +311,11 @@ class _Task:
         same = places[order][1:] == places[order][:-1]
         return not (same & (threads[order][1:] != threads[order][:-1])).any()
 
-    def elements(self, use: _Use, index: Int) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
+    def _elements(self, use: _Use) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
         """(what all elements have in common, the thread that touches each, where it lies beyond that); None where it
         cannot be told."""
-        counts = list(self.counts.values())
+        index, counts = use.index, list(self.counts.values())
+        assert index is not None
         if use.statement is not None:
             counts[0] //= self.lanes  # one thread, along x, for a subgroup
         tile = np.array(use.tile or (0,))

@@ -68,6 +68,7 @@ class Bodies:
         bodies: of the stages, with what is inlined in them.
         places: of what has been computed, or has been given, where the statement stands.
         threads: symbols that differ from thread to thread where the statement stands, and the number of their values.
+        lanes: those of them that differ from thread to thread along x.
         meanings: the positions that have names.
         overhangs: whether positions may lie beyond a tensor, in the last of some tiles.
     """
@@ -79,6 +80,7 @@ class Bodies:
         self.bodies = inlined(self.stages)
         self.places: dict[str, Place] = {}
         self.threads: dict[Symbol, Int] = {}
+        self.lanes: set[Symbol] = set()
         self.meanings: dict[Atom, Int] = {}
         self.overhangs = any(s.overhanging for s in self.stages.values())
         self.names: dict[str, int] = {}
@@ -153,11 +155,7 @@ class Bodies:
         place = self.places[best]
         old = Load(body.a.dtype, tensor=place.buffer, indices=(ZERO,))
         new = self.resolved(body.a, values)
-        better = E.compare("gt" if body.combiner == "argmax" else "lt", new, old)
-        if dtypes.is_float(new.dtype):
-            better = E.binary(
-                "or", better, E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
-            )
+        better = is_better(body.combiner, new, old)
         index = self.resolved(body.index, values)
         return seq(
             self._write(
@@ -211,6 +209,8 @@ class Bodies:
         self.meanings[symbol] = index
         if not self.threads.keys().isdisjoint(index.symbols()):
             self.threads[symbol] = extent
+        if not self.lanes.isdisjoint(index.symbols()):
+            self.lanes.add(symbol)
 
     def symbol(self, s: StageSchedule, axis: str, extent: Int | int) -> Symbol:
         hi = as_int(extent).bounds()[1]
@@ -228,6 +228,15 @@ class Bodies:
         raise SternaError(
             Diagnostic("E0303", f"this schedule cannot be lowered: {why}", (f"kernel {self.kernel.name}",), fix)
         )
+
+
+def is_better(combiner: str, new: Expr, old: Expr) -> Expr:
+    """Whether one value goes before another in argmin or argmax, whatever their places."""
+    better = E.compare("gt" if combiner == "argmax" else "lt", new, old)
+    if dtypes.is_float(new.dtype):
+        first_nan = E.binary("and", E.unary("isnan", new), E.unary("logical_not", E.unary("isnan", old)))
+        return E.binary("or", better, first_nan)
+    return better
 
 
 def _within(index: Int, size: Int) -> Int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int
 from sterna.loops import program as P
 from sterna.te import expr as E
@@ -40,9 +41,25 @@ def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: in
     return replace(stmt, kind="serial" if changed else stmt.kind, body=body)
 
 
+#: Bytes that one access of a thread may move.
+WIDTHS = (1, 2, 4, 8, 16)
+
+
+def copied_at_once(s: P.Copy) -> int:
+    """Bytes that each access of a copy moves: as many as both places allow."""
+    each = dtypes.size(s.source.dtype)
+    return max(n for n in WIDTHS if s.elements * each % n == 0 and lies_at(n, each, s.to, s.at))
+
+
+def lies_at(multiple: int, each: int, *positions: Int) -> bool:
+    """Whether elements of a size at some positions begin at multiples of so many bytes, as buffers do."""
+    steps = (step for p in positions for step in (p.const, *p.terms.values()))
+    return all(step * each % multiple == 0 for step in steps)
+
+
 def with_waits(body: P.Stmt) -> P.Stmt:
     """The program with a wait for every asynchronous copy that has none yet."""
-    if not any(_is_to_wait_for(s) for s in P.walk(body)):
+    if not any(is_to_wait_for(s) for s in P.walk(body)):
         return body
     placed, pending = _placed(body)
     return P.seq(placed, *_waits(pending))
@@ -50,7 +67,7 @@ def with_waits(body: P.Stmt) -> P.Stmt:
 
 def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
     """A statement with waits inside, and the copies that may go on after it."""
-    if _is_to_wait_for(stmt):
+    if is_to_wait_for(stmt):
         return stmt, (stmt,)
     if isinstance(stmt, P.Seq):
         return _sequence(stmt)
@@ -87,7 +104,7 @@ def _following(loop: P.For) -> set[Atom]:
     return found
 
 
-def _is_to_wait_for(stmt: P.Stmt) -> TypeGuard[P.Copy]:
+def is_to_wait_for(stmt: P.Stmt) -> TypeGuard[P.Copy]:
     """Whether a statement is a copy whose wait nobody has written."""
     return isinstance(stmt, P.Copy) and stmt.asynchronous and not stmt.fetched
 

@@ -8,6 +8,7 @@ from sterna.ir import dtypes
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import ZERO, Symbol, of, reserved
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
+from sterna.loops import exchanges
 from sterna.loops.bodies import Place
 from sterna.loops.nests import Nests
 from sterna.loops.program import Buffer, For, Function, If, LetIndex, Stmt, seq
@@ -37,7 +38,9 @@ def lower(schedule: Schedule, layouts: Mapping[str, Layout] | None = None, align
     params = _params(nests, alignment)
     roots = [nests.stages[name].tensor for name in nests.order if nests.stages[name].attach is None]
     parts = _straight(nests, roots) if kernel.scan is None else Recurrence(nests, kernel.scan).statements(roots)
-    return Function(kernel.name, inputs, params, outputs, nests.n_tasks, nests.scratch, seq(*parts))
+    body = seq(*parts)
+    exchanges.check(nests, body)
+    return Function(kernel.name, inputs, params, outputs, nests.n_tasks, nests.scratch, body)
 
 
 def _straight(nests: Nests, roots: Sequence[Tensor]) -> list[Stmt]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from sterna.loops.lanewise import unary as _unary
 from sterna.loops.minimax import EXP2_LONG, EXP2_SHORT, FLOAT64, FORMATS, LOG2_LONG, LOG2_SHORT, Format
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna.te.operations import rounded_to_tf32
 
 #: Greatest error of each function on float32, in units in the last place of the result, over the whole range, whether
 #: `Fma` is rounded once or twice. (Once: exp 0.9, log 0.95, tanh 2.6, erf 1.85, sigmoid 2.5, sin and cos 1.75.)
@@ -93,10 +95,11 @@ def _in_wide(a: Expr, dtype: str, function: Callable[[Expr], Expr]) -> Expr:
 
 def _folded(node: E.Unary | E.Binary, *operands: float) -> Expr:
     """The value for constant operands, by NumPy in float64, rounded once."""
-    functions: dict[str, Callable[..., float]] = {
+    functions: dict[str, Callable[..., Any]] = {
         "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
         "erf": math.erf,
         "pow": np.power,
+        "tf32": rounded_to_tf32,
     }
     function = functions.get(node.op) or getattr(np, node.op)
     with np.errstate(all="ignore"):
@@ -335,6 +338,12 @@ def _integer_power(x: Expr, y: Expr) -> Expr:
     return _select(_test("lt", y, 0), reciprocal, result)
 
 
+def _tf32(x: Expr) -> Expr:
+    """Half of the last place that is kept is added, and what lies below it cut off: overflow gives infinity."""
+    half = _op("add", _bits(x, "uint32"), 0x1000)
+    return _select(_test("ne", x, x), x, _bits(_op("and", half, 0xFFFFE000), "float32"))
+
+
 _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "exp": _exp,
     "log": _log,
@@ -343,4 +352,5 @@ _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "tanh": _tanh,
     "erf": _erf,
     "sigmoid": _sigmoid,
+    "tf32": _tf32,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 
 from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, ceil_div, of
 from sterna.loops.values import Buffer
@@ -250,8 +251,14 @@ class Nest:
             values[axis] = least.get(axis.name, ZERO) + value
         return values
 
-    def opened(self) -> tuple[Nest, dict[Symbol, Int]]:
-        """The nest with a free symbol for every loop that is not entered yet, and the extents of these symbols."""
+    def opened(
+        self, entered: Mapping[str, tuple[Symbol, Int]] = MappingProxyType({})
+    ) -> tuple[Nest, dict[Symbol, Int]]:
+        """The nest with a free symbol for every loop that is not entered yet, and the extents of these symbols.
+
+        Args:
+            entered: by their kind, loops over threads around the nest, in which its own ones of that extent are theirs.
+        """
         nest, free = self.fork(), {}
 
         def open_axis(axis: str, extent: Int) -> None:
@@ -270,6 +277,11 @@ class Nest:
                     open_axis(r.parent, extent)
         for leaf in self.stage.leaves:
             if not nest.settled(leaf):
+                around = entered.get(self.stage.annotations.get(leaf, ""))
+                if around is not None and around[1] == nest.extent(leaf):
+                    nest.bound[leaf] = of(around[0])
+                    nest.unfuse(lambda part, index, size: index)
+                    continue
                 open_axis(leaf, nest.extent(leaf))
         return nest, free
 
@@ -293,13 +305,15 @@ class Phase(Enum):
     """what accumulators begin with"""
     UPDATE = "update"
     """what is combined with them"""
+    COMBINE = "combine"
+    """what the threads of a subgroup have, with one another"""
     STORE = "store"
     """accumulators that are tiles, to memory"""
 
     @property
     def skips_reduction(self) -> bool:
         """Whether the nest has no loops over reduced axes, nor stages placed within them."""
-        return self in (Phase.INIT, Phase.STORE)
+        return self in (Phase.INIT, Phase.COMBINE, Phase.STORE)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import FRAGMENT, REGISTER, TILE
 from sterna.ir.threads import THREADS, ThreadAxis
+from sterna.loops import exchanges, rescaled
 from sterna.loops import program as P
-from sterna.loops import rescaled
 from sterna.loops.ahead import asking, next_part
 from sterna.loops.bodies import Place, loop_name
 from sterna.loops.clip import clipped
@@ -51,6 +51,7 @@ class Nests(InnermostLoops):
     Attributes:
         order: the stages, producers first.
         n_tasks: of the last nest that has any.
+        entered: by their kind, the loops over threads around what is emitted, where stages are shared by exchanges.
     """
 
     def __init__(self, schedule: Schedule, sinks: Sequence[str]):
@@ -59,6 +60,7 @@ class Nests(InnermostLoops):
         self.order = producers_first(self.bodies, sinks)
         self.n_tasks = ONE
         self.groups = 0  # of copies
+        self.entered: dict[str, tuple[Symbol, Int]] = {}
 
     def all_of(self, t: Tensor) -> Stmt:
         """A stage that no other contains."""
@@ -204,7 +206,7 @@ class Nests(InnermostLoops):
         """The loops from the cursor's leaf inward."""
         nest, s = cursor.nest, cursor.nest.stage
         if cursor.at_end:
-            return self._store(cursor)
+            return exchanges.combined(self, cursor) if cursor.phase is Phase.COMBINE else self._store(cursor)
         leaf = cursor.leaf
         if s.tensorized is not None and leaf == s.tensorized.first:
             return self._tensorized(cursor)
@@ -220,6 +222,8 @@ class Nests(InnermostLoops):
                 phases = [Phase.INIT]
                 if all(most(as_int(end) - first) > 0 for first, end in nest.reduced.values()):
                     phases.append(Phase.UPDATE)
+                if s.across:
+                    phases.append(Phase.COMBINE)
                 if s.name in self.tiles:
                     phases.append(Phase.STORE)
                 parts = [self._level(cursor.during(phase)) for phase in phases]
@@ -275,12 +279,19 @@ class Nests(InnermostLoops):
         """A loop over threads, of one iteration too: all threads run what stands outside of such loops. A tail is
         chosen within it, since it is some thread's."""
         s = cursor.nest.stage
-        if s.scope is not None and s.scope.private:
+        if s.scope is not None and s.scope.private and cursor.leaf not in s.across:
             self.refuse(f"stage {s.name} is each thread's own, and several compute it", "place it in a shared memory")
+        if (within := self.entered.get(kind)) is not None and within[1] == extent:
+            return self._bind(cursor, of(within[0]))
         symbol = self.symbol(s, cursor.leaf, extent)
+        loops = self.entered
+        if any(each.across for each in self.stages.values()):
+            # What a thread has in registers it reads in loops of its own: those are the ones around.
+            self.entered = {**loops, kind: (symbol, extent)}
         outside, self.threads = self.threads, {**self.threads, symbol: extent}
+        around, self.lanes = self.lanes, self.lanes | ({symbol} if kind == "thread.x" else set())
         body = self._bind(cursor, of(symbol))
-        self.threads = outside
+        self.threads, self.lanes, self.entered = outside, around, loops
         return P.For(symbol, extent, kind, body)
 
     def _bind(self, cursor: Cursor, value: Int) -> Stmt:
@@ -376,7 +387,7 @@ class Nests(InnermostLoops):
         if not here or cursor.phase.skips_reduction:
             return seq(rescaled.factors(self, cursor), self._level(cursor.inward()))
         saved, taken = dict(self.places), dict(self.taken)
-        regions = infer_regions(nest, self.stages, self.bodies, self.order, self.threads)
+        regions = infer_regions(nest, self.stages, self.bodies, self.order, self.threads, self.entered)
         if isinstance(regions, str):
             self._uncovered(nest.stage.name, regions)
         parts: list[Stmt | None] = []
@@ -412,8 +423,8 @@ class Nests(InnermostLoops):
             return [], {}
         inner = [
             x
-            for x in nest.stage.leaves[min(nest.stage.leaves.index(r) for r in nest.stage.reduction_leaves) :]
-            if x not in nest.stage.reduction_leaves
+            for x in s.leaves[min(n for n, leaf in enumerate(s.leaves) if leaf in s.reduction_leaves) :]
+            if x not in s.reduction_leaves
         ]
         if inner:
             self.refuse(

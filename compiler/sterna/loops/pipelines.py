@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
+from sterna.loops.copies import is_to_wait_for
 from sterna.loops.unroll import Copies
 
 
@@ -47,7 +48,7 @@ def pipelined(
         return loop
     bring, compute, filled = _parts(loop.body)
     slots = {b: [b, *(another(b) for _ in range(depth - 1))] for b in filled}
-    begun = dict.fromkeys(c.group for c in P.walk(bring) if isinstance(c, P.Copy) and _goes_on(c))
+    begun = dict.fromkeys(c.group for c in P.walk(bring) if is_to_wait_for(c))
     groups = {g: [group() for _ in range(depth)] for g in begun}
     names: dict[str, int] = {}
 
@@ -119,10 +120,6 @@ def _computes(s: P.Stmt, own: Sequence[P.Buffer], written: set[P.Buffer]) -> boo
     named = any(isinstance(inner, (P.Let, P.Declare, P.Assign, P.Alloc, P.Require)) for inner in P.walk(s))
     reads = {buffer for inner in P.walk(s) for buffer in P.touched(inner)} - fills
     return named or not fills or not fills <= {*own} or not reads.isdisjoint(written)
-
-
-def _goes_on(s: P.Stmt) -> bool:
-    return isinstance(s, P.Copy) and s.asynchronous and not s.fetched
 
 
 def _in_groups(stmt: P.Stmt, groups: Mapping[int, int]) -> P.Stmt:

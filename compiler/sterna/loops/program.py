@@ -37,7 +37,19 @@ from sterna.loops.statements import (
     Wait,
     elements_of,
 )
-from sterna.loops.values import Apply, Assemble, Blend, Broadcast, Buffer, Lane, Read, Shuffle, Variable, dense_buffer
+from sterna.loops.values import (
+    Apply,
+    Assemble,
+    Blend,
+    Broadcast,
+    Buffer,
+    Exchange,
+    Lane,
+    Read,
+    Shuffle,
+    Variable,
+    dense_buffer,
+)
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load, rewrite
 from sterna_runtime.abi import status
@@ -130,6 +142,12 @@ def subgroup(body: Stmt) -> int:
             assert s.value.intrinsic.tiles is not None
             return s.value.intrinsic.tiles.threads
     return 1
+
+
+def exchanged(body: Stmt) -> int:
+    """How many threads, neighbours along x, exchange values in registers with one another; 1 where none do."""
+    lets = (s.value for s in walk(body) if isinstance(s, Let))
+    return max((2 * value.distance for value in lets if isinstance(value, Exchange)), default=1)
 
 
 def taken(body: Stmt) -> dict[Memory, int]:
@@ -284,6 +302,7 @@ __all__ = [
     "Buffer",
     "Copy",
     "Declare",
+    "Exchange",
     "For",
     "Function",
     "If",
@@ -307,6 +326,7 @@ __all__ = [
     "children",
     "dense_buffer",
     "elements_of",
+    "exchanged",
     "is_collective",
     "loads",
     "map_children",

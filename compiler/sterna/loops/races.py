@@ -9,6 +9,8 @@ its loads and stores. A program is refused where
   some of whose iterations nobody would run;
 - a thread touches what an asynchronous copy writes, or writes what it reads, before waiting for it, or never waits;
 - a tile is touched by a subgroup that holds it together where not all of its threads come by, or where they disagree;
+- an exchange stands where not all threads of the task come by, within another value, or between threads that the task
+  does not have;
 - two tasks touch the same element, and one of them writes it.
 
 What cannot be told is refused: elements that data decide, loops around barriers of a length that is not known.
@@ -84,6 +86,7 @@ class _Task:
         self.all: list[Access] = []
         self.pending: list[_Pending] = []
         self.events = self.conditions = 0
+        self.exchanging = {s for s in P.walk(body) if _exchanges(s)}
 
     def problems(self) -> list[str]:
         try:
@@ -110,6 +113,8 @@ class _Task:
                     self.walk(inner, place)
             return
         self.touch(s, place)
+        if s in self.exchanging:
+            self.exchange(s, place)
         if isinstance(s, P.For):
             self.loop(s, place)
         elif isinstance(s, P.If):
@@ -129,6 +134,19 @@ class _Task:
             self.wait(s, place)
         elif isinstance(s, P.Tiles):
             self.walk(s.body, place)
+
+    def exchange(self, s: P.Stmt, place: Place) -> None:
+        """All threads come by an exchange, and the one that each needs is there."""
+        if not (isinstance(s, P.Let) and isinstance(s.value, P.Exchange)):
+            self.found.append("an exchange is a part of another value")
+            return
+        distance, have = s.value.distance, self.counts["thread.x"]
+        if place.divergent:
+            self.found.append(f"the exchange of {s.variable.name} {place.divergent} is not reached by all threads")
+        if distance < 1 or distance & (distance - 1) or have % (2 * distance):
+            self.found.append(f"{s.variable.name} comes from {distance} threads away, and a task has {have} along x")
+        if _exchanges(P.Let(s.variable, s.value.a)):
+            self.found.append("an exchange is a part of another value")
 
     def branches(self, s: P.If, place: Place) -> None:
         index, limit = place.settled(s.index), place.settled(s.limit)
@@ -163,7 +181,12 @@ class _Task:
             self.walk(s.body, inside)
             return
         if not _synchronizes(s.body):
-            self.walk(s.body, self.inside(s, start, extent, place))
+            inside = self.inside(s, start, extent, place)
+            leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
+            if leaves or not self.is_common((start, extent), place):
+                why = "in a loop that threads leave one by one"
+                inside = replace(inside, divergent=place.divergent or why)
+            self.walk(s.body, inside)
         elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
@@ -192,7 +215,19 @@ class _Task:
                 continue
             if isinstance(inner, P.LetIndex):
                 moving.add(inner.symbol)
+            elif isinstance(inner, P.If) and self.is_private(inner):
+                continue
             elif not isinstance(inner, (P.Store, P.Let, P.Assign, P.Copy)) or not self.only_reads(inner, moving):
+                return False
+        return True
+
+    def is_private(self, s: P.Stmt) -> bool:
+        """Whether a statement neither touches what threads share and write, nor lets them wait for each other."""
+        for inner in P.walk(s):
+            buffer = P.written(inner)
+            touched = [load.tensor for load in P.own_loads(inner)] + ([] if buffer is None else [buffer])
+            shared = any(each in self.written and not each.scope.private for each in touched)
+            if shared or inner in self.exchanging or isinstance(inner, (P.Barrier, P.Wait, P.Copy, P.Tiles)):
                 return False
         return True
 
@@ -379,6 +414,12 @@ class _Task:
         return False
 
 
+def _exchanges(s: P.Stmt) -> bool:
+    """Whether a value of a statement itself is another thread's."""
+    value = s.computes()
+    return value is not None and any(isinstance(node, P.Exchange) for node in E.walk(value))
+
+
 def _synchronizes(s: P.Stmt) -> bool:
     return any(
         isinstance(inner, (P.Barrier, P.Wait)) or (isinstance(inner, P.Copy) and inner.asynchronous)
@@ -387,10 +428,10 @@ def _synchronizes(s: P.Stmt) -> bool:
 
 
 def _events(s: P.Stmt) -> int:
-    """The statements of a walk through a loop's body."""
+    """The statements of a walk through a loop's body; threads are walked together."""
     inside = sum(map(_events, P.children(s)))
-    if isinstance(s, P.For) and s.extent.is_const and s.start.is_const and _synchronizes(s.body):
-        inside *= max(0, int(s.extent) - int(s.start))
+    if isinstance(s, P.For) and s.kind not in P.THREADS and s.extent.is_const and s.start.is_const:
+        inside *= max(0, int(s.extent) - int(s.start)) if _synchronizes(s.body) else 1
     return 1 + inside
 
 

@@ -23,6 +23,7 @@ def infer_regions(
     bodies: Mapping[str, Expr],
     order: Sequence[str],
     threads: Mapping[Symbol, Int],
+    entered: Mapping[str, tuple[Symbol, Int]],
 ) -> dict[str, Region] | str:
     """The region of every stage placed at or below the current loop of a nest, or the name of an axis that no loop
     determines.
@@ -32,6 +33,7 @@ def infer_regions(
         order: stages, producers first.
         threads: symbols that differ from thread to thread, and the number of their values: what threads share is
             needed for all of them.
+        entered: as of `Nest.opened`.
     """
     below = {nest.stage.name}
     for name in reversed(order):
@@ -54,12 +56,13 @@ def infer_regions(
         if threads and s.scope is not None and not s.scope.private:
             accesses[name] = [(indices, {**varying, **threads}) for indices, varying in accesses[name]]
         regions[name] = region = _whole_tiles(s, _union(s.tensor, accesses[name], overhang))
-        opened, inside = Nest(s, region).opened()
+        opened, inside = Nest(s, region).opened(entered)
         values = opened.axis_values()
         if isinstance(values, str):
             return values
         for _, outside in accesses[name]:
-            inside.update(outside)
+            # In the loops over threads around it a thread stands still where its own loops are those.
+            inside.update({symbol: n for symbol, n in outside.items() if not entered or symbol not in threads})
         _collect(bodies, name, values, inside, accesses)
     return regions
 

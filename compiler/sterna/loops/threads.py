@@ -76,11 +76,14 @@ class _Thread(Run):
         self.products = products
         self.variables, self.local = dict(outer.variables), dict(outer.local)
         self.index, self.shared = index, shared
+        #: What the thread gives in an exchange, and what it gets.
+        self.offered: Array | None = None
+        self.given: Array | None = None
         #: Elements that asynchronous copies have yet to move, by group.
         self.pending: dict[int, list[tuple[Array, int, Array, int]]] = {}
 
-    def steps(self, s: P.Stmt) -> Iterator[P.Barrier | None]:
-        """Runs a statement; stops after every simple one, and at barriers, which it gives."""
+    def steps(self, s: P.Stmt) -> Iterator[P.Barrier | P.Let | None]:
+        """Runs a statement; stops after every simple one, and at barriers and exchanges, which it gives."""
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 yield from self.steps(inner)
@@ -103,6 +106,11 @@ class _Thread(Run):
             yield from self.steps(s.body)
         elif isinstance(s, P.Barrier):
             yield s
+        elif isinstance(s, P.Let) and isinstance(s.value, P.Exchange):
+            self.offered = self.value(s.value.a)
+            yield s
+            self.variables[s.variable] = self.given
+            yield None
         elif isinstance(s, P.Copy) and s.asynchronous:
             self.begin(s)
             yield None
@@ -164,6 +172,40 @@ def _move(move: tuple[Array, int, Array, int]) -> None:
     target[to] = origin[at]
 
 
+_Running = tuple[_Thread, Iterator[P.Barrier | P.Let | None]]
+
+
+class _Exchanging:
+    """The exchanges of a task, at each of which the threads of a subgroup wait for one another.
+
+    Args:
+        across: how many threads there are along x; width: how many of these are a subgroup.
+    """
+
+    def __init__(self, threads: list[_Thread], across: int, width: int):
+        self.places = {thread: divmod(n, across) for n, thread in enumerate(threads)}
+        self.width = width
+        #: By subgroup, those that have come, by their number along x, and to which exchange.
+        self.waiting: dict[tuple[int, int], dict[int, _Running]] = {}
+        self.reached: dict[tuple[int, int], P.Let] = {}
+
+    def arrived(self, running: _Running, at: P.Let, outer: Run) -> list[_Running]:
+        """A thread has come to an exchange; those that may go on."""
+        row, n = self.places[running[0]]
+        subgroup = row, n // self.width
+        if self.reached.setdefault(subgroup, at) is not at:
+            raise outer.error("threads of a subgroup wait for different exchanges")
+        here = self.waiting.setdefault(subgroup, {})
+        here[n] = running
+        if len(here) < self.width:
+            return []
+        assert isinstance(at.value, P.Exchange)
+        for each, (thread, _) in here.items():
+            thread.given = here[each ^ at.value.distance][0].offered
+        del self.waiting[subgroup], self.reached[subgroup]
+        return list(here.values())
+
+
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
     lanes, products = P.subgroup(body), dict[tuple[object, ...], Array]()
@@ -172,7 +214,8 @@ def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
         for n, place in enumerate(np.ndindex(*reversed(counts.values())))
     ]
     active = [(thread, thread.steps(body)) for thread in threads]
-    waiting: list[tuple[_Thread, Iterator[P.Barrier | None]]] = []
+    waiting: list[_Running] = []
+    exchange = _Exchanging(threads, counts["thread.x"], P.exchanged(body))
     barrier: P.Barrier | None = None
     ended = False
     while active:
@@ -188,10 +231,15 @@ def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
         else:
             if reached is None:
                 continue
+            if isinstance(reached, P.Let):
+                active += exchange.arrived(active.pop(turn), reached, outer)
+                continue
             if barrier not in (None, reached):
                 raise outer.error("threads of a task wait at different barriers")
             barrier = reached
             waiting.append(active.pop(turn))
+        if not active and exchange.waiting:
+            raise outer.error("some threads of a subgroup wait for an exchange that others never reach")
         if not active and waiting:
             if ended:
                 raise outer.error("some threads of a task wait at a barrier, others have ended")

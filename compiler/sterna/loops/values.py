@@ -219,6 +219,27 @@ class Shuffle(Expr):
         return self.b, n - self.a.lanes
 
 
+@dataclass(frozen=True)
+class Exchange(Expr):
+    """What a value is in the thread whose number along x differs in one bit, which `distance` has.
+
+    It is the whole value of a `Let`. All threads of the task come by, and those whose numbers differ in this bit and
+    those below are of one subgroup: then no memory and no barrier is needed. Numbers of 32 or 64 bits."""
+
+    a: Expr = None  # type: ignore[assignment]
+    distance: int = 1
+    __hash__ = Expr.__hash__
+
+    def text(self, show: Callable[[Expr], str]) -> str:
+        return f"exchange({show(self.a)}, {self.distance})"
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def with_children(self, children: tuple[Expr, ...]) -> Expr:
+        return self.changed(a=children[0])
+
+
 def joined(*parts: Expr) -> Expr:
     """One vector of several, as many as a power of two, one after the other."""
     if len(parts) == 1:

@@ -8,6 +8,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import ZERO
 from sterna.ir.threads import THREADS, VIRTUAL
 from sterna.schedule.decisions import Fuse, Split, StageSchedule, Step
+from sterna.te.expr import Cast, IndexValue, Reduce
 from sterna.te.tensor import Kernel
 
 
@@ -159,6 +160,30 @@ class AxisSteps:
         elif list(s.annotations.values()).count(threads) > 1:
             self._illegal(f"another axis of {stage} is bound to {threads}", "bind each to an axis of its own, or fuse")
 
+    def across(self, stage: str, axis: str, threads: int) -> None:
+        """Shares a reduced axis among the threads along `thread.x`, of which the task has that many: each combines its
+        iterations in a register, then all of them combine what they have by exchanges within their subgroup, log2 of
+        `threads` of them, after which every one has the result (M. Harris, Optimizing Parallel Reduction, 2007; a
+        butterfly). No memory is shared, so no barrier follows.
+
+        The stage is each thread's own, and all of them compute the same elements of it. It may be a sum, product,
+        minimum or maximum, argmin or argmax.
+        """
+        s = self._annotate("across", stage, axis, "thread.x", threads)
+        if not isinstance(s.body, Reduce) or axis not in s.reduction_leaves or s.body.combiner == "rescaled":
+            self._illegal(f"{axis} is not reduced", "bind axes of elements, and share those of sums by across")
+        if threads < 2 or threads & (threads - 1):
+            self._illegal(f"{threads} threads do not exchange all they have in pairs", "use a power of two")
+        if s.body.index is not None and not is_place(s.body):
+            self._illegal(f"of equal values {stage} does not take the least place", "share sums, minima and maxima")
+        if list(s.annotations.values()).count("thread.x") > 1:
+            self._illegal(f"another axis of {stage} is bound to thread.x", "fuse both, then split")
+        iterations = s.iterations(axis)
+        if iterations is None or iterations > threads:
+            why = f"{axis} has {iterations} iterations for {threads} threads"
+            self._illegal(why, "share the inner part of a split")
+        s.across[axis] = threads
+
     # -- inside
     def _stage(self, name: str) -> StageSchedule:
         if name not in self.stages:
@@ -187,3 +212,11 @@ class AxisSteps:
         raise SternaError(
             Diagnostic("E0302", f"illegal schedule step {self.steps[-1]}: {why}", (f"kernel {self.kernel.name}",), fix)
         )
+
+
+def is_place(reduction: Reduce) -> bool:
+    """Whether argmin or argmax gives the position along its only axis, so that the first of equals has the least."""
+    index = reduction.index
+    while isinstance(index, Cast):
+        index = index.a
+    return len(reduction.axes) == 1 and isinstance(index, IndexValue) and index.index == reduction.axes[0].var

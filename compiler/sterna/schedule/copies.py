@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from sterna.ir.integer import ZERO, of
+from sterna.ir.integer import ZERO, Int, of
 from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import RaggedTail, StageSchedule
-from sterna.schedule.online import online, weighted_by_softmax
+from sterna.schedule.online import Online, online, online_in_matrices, weighted_by_softmax
 from sterna.schedule.products import contains, factors
 from sterna.schedule.rewriting import copied, folded, folded_at, read_from, redirect, thinned, thinned_at
 from sterna.te import expr as E
@@ -60,23 +60,43 @@ class CopySteps(AxisSteps):
         s.relations, s.annotations = [], {}
         return inner.name
 
-    def online(self, stage: str, scores: str, block: int, columns: int) -> str:
+    def online(self, stage: str, scores: str, block: int, columns: int, groups: int) -> str:
         """Computes a sum that is weighted by the softmax of the stage `scores` block by block of its terms, so that no
         row of scores is ever whole: see `schedule.online`. Returns the rescaled sums over the blocks, named
         `<stage>_sums`; `<stage>_scores`, `_peak`, `_powers` and `_part` are what a block has. All are to be placed; the
         stage itself is element-wise then.
 
         Args:
-            block: terms of a block; columns: of the stage's last axis that share a sum of the weights.
+            block: terms of a block; columns: of the stage's last axis that share a sum of the weights; groups: of so
+                many columns, each of which has every so many-th.
         """
-        s: StageSchedule = self._step("online", stage, scores, block, columns)
+        s: StageSchedule = self._step("online", stage, scores, block, columns, groups)
         self._stage(scores)
         if s.relations or s.annotations or s.attach is not None:
             self._illegal(f"{stage} has steps of its own already", "begin with online")
         found = weighted_by_softmax(s.body, scores, self.stages)
-        if found is None or block < 1 or columns < 1:
+        if found is None or min(block, columns) < 1 or not _covers(columns * groups, s.tensor.shape[-1]):
             self._illegal(f"{stage} is no sum weighted by the softmax of {scores}", "name the product and its scores")
-        made = online(s.tensor, found, block, columns)
+        return self._blocks(s, online(s.tensor, found, block, columns, groups))
+
+    def online_in_matrices(self, stage: str, scores: str, block: int, groups: int, multiple: int, dtype: str) -> str:
+        """The same with the exponentials and values of a block as matrices of 16-bit floats; `<stage>_values` and
+        `_weight`, the sums of exponentials, are stages of a block, too.
+
+        Args:
+            block: terms of a block; groups: of columns, every so many-th of which share a sum of the weights.
+            multiple: that the columns of the matrices are filled up to; dtype: of the matrices.
+        """
+        s: StageSchedule = self._step("online_in_matrices", stage, scores, block, groups, multiple, dtype)
+        self._stage(scores)
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "begin with online_in_matrices")
+        found = weighted_by_softmax(s.body, scores, self.stages)
+        if found is None or min(block, groups, multiple) < 1 or multiple % groups or s.tensor.dtype != "float32":
+            self._illegal(f"{stage} is no sum weighted by the softmax of {scores}", "name the product and its scores")
+        return self._blocks(s, online_in_matrices(s.tensor, found, block, groups, multiple, dtype))
+
+    def _blocks(self, s: StageSchedule, made: Online) -> str:
         for each in made.stages:
             self._add_stage(each)
         s.body = made.body
@@ -172,3 +192,8 @@ class CopySteps(AxisSteps):
             self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")
         assert tensor.body is not None
         self.stages[tensor.name] = StageSchedule(tensor, tensor.body, [a.name for a in tensor.all_axes])
+
+
+def _covers(positions: int, extent: Int) -> bool:
+    """Whether so many positions are all of a dimension, whose size is known."""
+    return extent.is_const and positions >= int(extent)

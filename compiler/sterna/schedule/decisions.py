@@ -131,6 +131,7 @@ class StageSchedule:
     leaves: list[str]
     relations: list[Split | Fuse | RaggedTail] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
+    across: dict[str, int] = field(default_factory=dict)
     attach: tuple[str, str] | None = None
     inlined: bool = False
     scope: Scope | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeGuard
 
 from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Atom, Int, of
@@ -67,14 +68,18 @@ def matrices(
         pair = (across, along) if turned[side] == bool(side) else (along, across)
         return _stage(f"{stage.name}_{('left', 'right')[side]}", (*kept.values(), *pair), element)
 
-    pair = factors(reduction)
+    pair = multiplied(reduction)
     assert pair is not None
     left, right = (factor(side, value) for side, value in enumerate(pair))
     outer = [Axis(a.name, a.extent) for a in batch]
     inner = [Axis(a.name, a.extent, reduction=True) for a in taps] + [Axis("depth", steps, reduction=True)]
     spatial = [*outer, *(Axis(name, size) for name, size, _ in sides)]
     places = {a.name: of(a) for a in (*spatial, *inner)}
-    a, b = (E.cast(t[tuple(places[axis.name] for axis in t.axes)], reduction.dtype) for t in (left, right))
+    assert isinstance(reduction.a, E.Binary)
+    a, b = (
+        _as_before(t[tuple(places[axis.name] for axis in t.axes)], before, reduction.dtype)
+        for t, before in ((left, reduction.a.a), (right, reduction.a.b))
+    )
     product = Reduce(reduction.dtype, combiner="sum", a=E.binary("mul", a, b), axes=tuple(inner))
     sums = _stage(f"{stage.name}_sums", spatial, product)
     row = ZERO
@@ -84,14 +89,30 @@ def matrices(
     return Matrices(left, right, sums, sums[at])
 
 
-def factors(reduction: Expr) -> tuple[Expr, Expr] | None:
-    """What a sum of products multiplies, as it is before it is widened; None of another expression."""
+def multiplied(reduction: Expr) -> tuple[Expr, Expr] | None:
+    """What a sum of products multiplies, as it is before it is widened or rounded; None of another expression."""
     if not isinstance(reduction, Reduce) or reduction.combiner != "sum":
         return None
     if not isinstance(reduction.a, E.Binary) or reduction.a.op != "mul":
         return None
-    a, b = (e.a if isinstance(e, E.Cast) else e for e in (reduction.a.a, reduction.a.b))
+    a, b = (e.a if isinstance(e, E.Cast) or _rounds(e) else e for e in (reduction.a.a, reduction.a.b))
     return a, b
+
+
+def rounding_of(reduction: Reduce) -> str:
+    """What both factors of a sum of products are rounded to, by the name of the operation; "": they are as they are."""
+    assert isinstance(reduction.a, E.Binary)
+    a, b = reduction.a.a, reduction.a.b
+    return a.op if _rounds(a) and _rounds(b) else ""
+
+
+def _rounds(e: Expr) -> TypeGuard[E.Unary]:
+    return isinstance(e, E.Unary) and e.op == "tf32"
+
+
+def _as_before(load: Expr, before: Expr, dtype: str) -> Expr:
+    """An element of a matrix as it is multiplied: widened or rounded as the factor was that it stands for."""
+    return E.unary(before.op, load) if _rounds(before) else E.cast(load, dtype)
 
 
 def _stage(name: str, axes: Sequence[Axis], body: Expr) -> Tensor:

@@ -9,7 +9,8 @@ needs all scores of a row before the first term. With the maximum m of each bloc
 
 it is (sum_b exp(m[i, b] - M) o[i, b]) / (sum_b exp(m[i, b] - M) l[i, b]) with the greatest M of the m, and these sums
 over b are `rescaled` ones (`te.expr.Reduce`), which need no M before they begin. So a block of scores can be made, used
-and forgotten.
+and forgotten. `online_in_matrices` has sums for fragments of matrices: of 16-bit floats, to which the
+exponentials are rounded, into float32; a thread has every few columns of the result, and so its neighbours' beside it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from sterna.ir import dtypes
+from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
 from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
@@ -42,11 +45,14 @@ class Weighted:
 
 
 def weighted_by_softmax(body: Expr, scores: str, stages: Mapping[str, StageSchedule]) -> Weighted | None:
-    """How a body is a sum over one axis, weighted by the softmax of the stage `scores` along it; None if it is not."""
+    """How a body is a sum over one axis, weighted by the softmax of the stage `scores` along it; None if it is not.
+    Where softmax rounds what it has to 16 bits does not matter."""
 
     def expand(node: Expr) -> Expr:
         def rule(inner: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
             state = stages.get(inner.tensor.name) if isinstance(inner, Load) else None
+            if isinstance(inner, E.Cast) and dtypes.is_float(inner.dtype) and dtypes.is_float(inner.a.dtype):
+                return again(inner.a)
             if state is None or state.name == scores or isinstance(state.body, Reduce):
                 return None
             assert isinstance(inner, Load)
@@ -72,7 +78,7 @@ def _shares(share: Expr, scores: str, stages: Mapping[str, StageSchedule], expan
         return None
     power, rest = share.a, share.b
     if share.op == "mul":
-        if not isinstance(rest, E.Binary) or rest.op != "div" or rest.a != E.const(1, share.dtype):
+        if not isinstance(rest, E.Binary) or rest.op != "div" or not isinstance(rest.a, E.Const) or rest.a.value != 1:
             return None
         rest = rest.b
     found = _power(power, scores, stages)
@@ -130,90 +136,161 @@ class Online:
     """The stages of a weighted sum in blocks.
 
     Args:
-        scores: of a block, -infinity beyond the last; peak: the greatest of each; powers: their exponentials; part:
-            the sums of a block; sums: of all of them; body: what the weighted sum becomes.
+        stages: of a block the scores, -infinity beyond the last, the greatest of each, their exponentials, and the sums
+            of the block; the sums of all blocks come last.
+        body: what the weighted sum becomes.
     """
 
-    scores: Tensor
-    peak: Tensor
-    powers: Tensor
-    part: Tensor
-    sums: Tensor
+    stages: tuple[Tensor, ...]
     body: Expr
 
     @property
-    def stages(self) -> tuple[Tensor, ...]:
-        return (self.scores, self.peak, self.powers, self.part, self.sums)
+    def sums(self) -> Tensor:
+        """Of all blocks."""
+        return self.stages[-1]
 
 
-def online(stage: Tensor, found: Weighted, block: int, columns: int) -> Online:
+def online(stage: Tensor, found: Weighted, block: int, columns: int, groups: int) -> Online:
     """The stages that replace a weighted sum, whose last axis does not select the scores.
 
     Args:
-        block: terms of a block; columns: of the result that have a column for the sum of weights beside them.
+        block: terms of a block; columns: of the result that have a column for the sum of weights beside them; groups:
+            of so many columns, each of which has every so many-th.
     """
-    dtype = stage.dtype
-    rows, last = stage.axes[:-1], stage.axes[-1]
-    keys = found.key.extent
-    blocks, groups = ceil_div(keys, block), ceil_div(last.extent, columns)
-    at = found.scores.indices[:-1]
+    blocks = _Blocks(stage, found, block)
+    dtype, last = stage.dtype, stage.axes[-1]
+    scores, peak = blocks.scores(), blocks.peak()
+    powers = blocks.powers(dtype)
 
-    def axes(*more: Axis) -> tuple[Axis, ...]:
-        return (*(Axis(a.name, a.extent) for a in rows), *more)
-
-    def make(name: str, own: tuple[Axis, ...], body: Expr) -> Tensor:
-        return Tensor(f"{stage.name}_{name}", tuple(a.extent for a in own), dtype, own, body)
-
-    def moved(own: tuple[Axis, ...]) -> dict[Atom, Int]:
-        return {a: of(b) for a, b in zip(rows, own, strict=False)}
-
-    def within(key: Int, value: Expr, otherwise: Expr) -> Expr:
-        """A value of a key, and another one for what the last block has beyond the keys."""
-        if keys % block == ZERO:
-            return value
-        return E.select(E.compare("lt", E.index_value(key, "int32"), E.index_value(keys, "int32")), value, otherwise)
-
-    lowest = E.const(-inf, dtype)
-    own = axes(Axis("block", blocks), Axis("key", block))
-    key = of(own[-2]) * block + of(own[-1])
-    element = Load(dtype, tensor=found.scores.tensor, indices=(*(i.substitute(moved(own)) for i in at), key))
-    scores = make("scores", own, within(key, element, lowest))
-
-    own, each = axes(Axis("block", blocks)), Axis("key", block, reduction=True)
-    peak = make("peak", own, Reduce(dtype, combiner="max", a=scores[tuple(map(of, (*own, each)))], axes=(each,)))
-
-    own = axes(Axis("block", blocks), Axis("key", block))
-    places = tuple(map(of, own))
-    greatest = peak[places[:-1]]
-    # A block of which every score is -infinity has no exponentials but 0.
-    shift = E.select(E.compare("eq", greatest, lowest), E.const(0, dtype), greatest)
-    powers = make("powers", own, E.unary("exp", scores[places] - shift))
-
-    own = axes(Axis("block", blocks), Axis("group", groups), Axis("column", columns + 1))
+    own = blocks.axes(Axis("block", blocks.count), Axis("group", groups), Axis("column", columns + 1))
     each = Axis("key", block, reduction=True)
-    column = of(own[-2]) * columns + of(own[-1])
+    column = of(own[-1]) * groups + of(own[-2])
     key = of(own[-3]) * block + of(each)
     of_weights = E.compare("lt", E.index_value(of(own[-1]), "int32"), E.const(columns, "int32"))
     # Weights beyond the keys are 0, but 0 times a value that is infinite or none is no number.
-    given = {**moved(own), last: column, found.key: key}
-    value = within(key, E.substitute_index(found.value, given), E.const(0, dtype))
+    given = {**blocks.moved(own), last: column, found.key: key}
+    value = blocks.within(key, E.substitute_index(found.value, given), E.const(0, dtype))
     factor = E.select(of_weights, value, E.const(1, dtype))
     weight = powers[tuple(map(of, (*own[:-2], each)))]
-    part = make("part", own, Reduce(dtype, combiner="sum", a=weight * factor, axes=(each,)))
+    part = blocks.make("part", own, Reduce(dtype, combiner="sum", a=weight * factor, axes=(each,)))
 
-    own = axes(Axis("group", groups), Axis("column", columns + 1))
-    each = Axis("block", blocks, reduction=True)
-    lead = tuple(map(of, own[:-2]))
-    body = Reduce(
-        dtype,
-        combiner="rescaled",
-        a=_at(peak, *lead, of(each)),
-        index=_at(part, *lead, of(each), *map(of, own[-2:])),
-        axes=(each,),
-    )
-    sums = make("sums", own, body)
-    here = tuple(map(of, rows))
-    place = of(last)
-    group = place // columns
-    result = _at(sums, *here, group, place % columns) / _at(sums, *here, group, as_int(columns))
-    return Online(scores, peak, powers, part, sums, result)
+    own = blocks.axes(Axis("group", groups), Axis("column", columns + 1))
+    sums = blocks.rescaled(own, peak, lambda lead, each: _at(part, *lead, each, *map(of, own[-2:])))
+    body = blocks.quotient(sums, of(last) % groups, of(last) // groups, columns)
+    return Online((scores, peak, powers, part, sums), body)
+
+
+def online_in_matrices(stage: Tensor, found: Weighted, block: int, groups: int, multiple: int, dtype: str) -> Online:
+    """The same, where exponentials and values are matrices of numbers of 16 bits.
+
+    Stages `values` and `weight` of a block are its values, zeros beyond the last, and the sums of its exponentials.
+
+    Args:
+        groups: of columns, every so many-th of which are one thread's, with a column for the sum of weights.
+        multiple: that the columns of the matrices are filled up to; dtype: of the matrices.
+    """
+    blocks = _Blocks(stage, found, block)
+    wide, last = stage.dtype, stage.axes[-1]
+    columns = ceil_div(last.extent, multiple) * multiple
+    each_has = ceil_div(columns, groups)
+    scores, peak = blocks.scores(), blocks.peak()
+    powers = blocks.powers(dtype)
+
+    own, each = blocks.axes(Axis("block", blocks.count)), Axis("key", block, reduction=True)
+    added = E.cast(powers[tuple(map(of, (*own, each)))], wide)
+    weight = blocks.make("weight", own, Reduce(wide, combiner="sum", a=added, axes=(each,)))
+
+    factor = found.value.a if isinstance(found.value, E.Cast) and found.value.a.dtype == dtype else found.value
+    batch = [a for a in blocks.rows if a in E.axes_of(factor)]
+    axes = tuple(Axis(a.name, a.extent) for a in batch)
+    axes += (Axis("block", blocks.count), Axis("key", block), Axis("column", columns))
+    key, column = of(axes[-3]) * block + of(axes[-2]), of(axes[-1])
+    inside = column if columns == last.extent else minimum(column, last.extent - 1)
+    moved: dict[Atom, Int] = {a: of(b) for a, b in zip(batch, axes, strict=False)}
+    value = E.cast(E.substitute_index(factor, {**moved, last: inside, found.key: key}), dtype)
+    value = blocks.within(key, value, E.const(0, dtype))
+    if inside is not column:
+        beside = E.compare("lt", E.index_value(column, "int32"), E.index_value(last.extent, "int32"))
+        value = E.select(beside, value, E.const(0, dtype))
+    values = blocks.make("values", axes, value)
+
+    own, each = blocks.axes(Axis("block", blocks.count), Axis("column", columns)), Axis("key", block, reduction=True)
+    left = powers[tuple(map(of, (*own[:-1], each)))]
+    at = [of(own[blocks.rows.index(a)]) for a in batch]
+    right = _at(values, *at, of(own[-2]), of(each), of(own[-1]))
+    product = E.cast(left, wide) * E.cast(right, wide)
+    part = blocks.make("part", own, Reduce(wide, combiner="sum", a=product, axes=(each,)))
+
+    own = blocks.axes(Axis("group", groups), Axis("column", each_has + 1))
+
+    def index(lead: tuple[Int, ...], each: Int) -> Expr:
+        of_weights = E.compare("lt", E.index_value(of(own[-1]), "int32"), E.index_value(each_has, "int32"))
+        element = _at(part, *lead, each, of(own[-1]) % each_has * groups + of(own[-2]))
+        return E.select(of_weights, element, _at(weight, *lead, each))
+
+    sums = blocks.rescaled(own, peak, index)
+    body = blocks.quotient(sums, of(last) % groups, of(last) // groups, each_has)
+    return Online((scores, peak, powers, weight, values, part, sums), body)
+
+
+class _Blocks:
+    """What both have: the stages of a block of scores, and the sums over all blocks."""
+
+    def __init__(self, stage: Tensor, found: Weighted, block: int):
+        self.stage, self.found, self.block = stage, found, block
+        self.rows = stage.axes[:-1]
+        self.count = ceil_div(found.key.extent, block)
+
+    def axes(self, *more: Axis) -> tuple[Axis, ...]:
+        """Those of the rows, and others."""
+        return (*(Axis(a.name, a.extent) for a in self.rows), *more)
+
+    def moved(self, own: tuple[Axis, ...]) -> dict[Atom, Int]:
+        return {a: of(b) for a, b in zip(self.rows, own, strict=False)}
+
+    def make(self, name: str, own: tuple[Axis, ...], body: Expr) -> Tensor:
+        return Tensor(f"{self.stage.name}_{name}", tuple(a.extent for a in own), body.dtype, own, body)
+
+    def within(self, key: Int, value: Expr, otherwise: Expr) -> Expr:
+        """A value of a key, and another one for what the last block has beyond the keys."""
+        keys = self.found.key.extent
+        if keys % self.block == ZERO:
+            return value
+        return E.select(E.compare("lt", E.index_value(key, "int32"), E.index_value(keys, "int32")), value, otherwise)
+
+    def scores(self) -> Tensor:
+        own = self.axes(Axis("block", self.count), Axis("key", self.block))
+        key, read = of(own[-2]) * self.block + of(own[-1]), self.found.scores
+        at = tuple(i.substitute(self.moved(own)) for i in read.indices[:-1])
+        element = E.cast(Load(read.dtype, tensor=read.tensor, indices=(*at, key)), self.stage.dtype)
+        self._scores = self.make("scores", own, self.within(key, element, E.const(-inf, self.stage.dtype)))
+        return self._scores
+
+    def peak(self) -> Tensor:
+        """The greatest score of a block."""
+        own, each = self.axes(Axis("block", self.count)), Axis("key", self.block, reduction=True)
+        score = self._scores[tuple(map(of, (*own, each)))]
+        self._peak = self.make("peak", own, Reduce(self.stage.dtype, combiner="max", a=score, axes=(each,)))
+        return self._peak
+
+    def powers(self, dtype: str) -> Tensor:
+        """The exponentials, in a type."""
+        own = self.axes(Axis("block", self.count), Axis("key", self.block))
+        places = tuple(map(of, own))
+        greatest, lowest = self._peak[places[:-1]], E.const(-inf, self.stage.dtype)
+        # A block of which every score is -infinity has no exponentials but 0.
+        shift = E.select(E.compare("eq", greatest, lowest), E.const(0, self.stage.dtype), greatest)
+        return self.make("powers", own, E.cast(E.unary("exp", self._scores[places] - shift), dtype))
+
+    def rescaled(self, own: tuple[Axis, ...], peak: Tensor, index: Callable[[tuple[Int, ...], Int], Expr]) -> Tensor:
+        """The sums of all blocks, of what a block has at a row."""
+        each = Axis("block", self.count, reduction=True)
+        lead = tuple(map(of, own[: len(self.rows)]))
+        exponent, term = _at(peak, *lead, of(each)), index(lead, of(each))
+        body = Reduce(self.stage.dtype, combiner="rescaled", a=exponent, index=term, axes=(each,))
+        return self.make("sums", own, body)
+
+    def quotient(self, sums: Tensor, group: Int, column: Int, weights: int | Int) -> Expr:
+        """A sum by the sum of its weights."""
+        here = tuple(map(of, self.rows))
+        return _at(sums, *here, group, column) / _at(sums, *here, group, as_int(weights))

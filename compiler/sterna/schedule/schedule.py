@@ -37,8 +37,7 @@ from sterna.schedule.decisions import (
     parts_of,
 )
 from sterna.schedule.matching import match
-from sterna.schedule.matrices import factors as matrix_factors
-from sterna.schedule.matrices import matrices
+from sterna.schedule.matrices import matrices, multiplied
 from sterna.schedule.products import factors
 from sterna.schedule.rewriting import (
     constant_sum,
@@ -230,7 +229,7 @@ class Schedule(CopySteps):
         if tail is not None:
             self.stages[name].relations.append(tail)
         s.leaves = [a.name for a in s.axes]
-        s.relations, s.annotations = [], {}
+        s.relations, s.annotations, s.across = [], {}, {}
         return name
 
     def as_matrices(
@@ -256,7 +255,7 @@ class Schedule(CopySteps):
         """
         turns = bool(turned[0]), bool(turned[1])
         s: StageSchedule = self._step("as_matrices", stage, list(batch), list(folded), depth, list(turns), swapped)
-        pair, reduction = matrix_factors(s.body), s.body
+        pair, reduction = multiplied(s.body), s.body
         if pair is None or not isinstance(reduction, Reduce):
             self._illegal(f"{stage} is no sum of products", "as_matrices applies to those")
         if s.relations or s.annotations or s.attach is not None or stage in self.outputs:
@@ -271,8 +270,8 @@ class Schedule(CopySteps):
         if a.dtype != b.dtype or s.tensor.axes[-1] in E.axes_of(a) or not rows.isdisjoint(E.axes_of(b)):
             self._illegal(f"the factors of {stage} are no matrices", "other batches, or swap them")
         if swapped:
-            product = E.binary("mul", E.cast(a, reduction.dtype), E.cast(b, reduction.dtype))
-            reduction = replace(reduction, a=product)
+            assert isinstance(reduction.a, E.Binary)
+            reduction = replace(reduction, a=E.binary("mul", reduction.a.b, reduction.a.a))
         made = matrices(
             s.tensor, reduction, [own[n] for n in batch], [a for a in reduction.axes if a.name in folded], depth, turns
         )

@@ -127,6 +127,15 @@ def host() -> Target:
     return replace(base, cores=os.cpu_count() or 1, runs_on="native")
 
 
+def beside(device: Device) -> Target:
+    """What kernels on the CPU are compiled for beside a device, unless a caller names it: what the device's description
+    says, but this machine itself where its system loads such libraries."""
+    if not device.host:
+        return host()
+    declared = load_target(device.host)
+    return host() if host().library == declared.library else declared
+
+
 #: What the name of a target for systems with musl ends in.
 MUSL = "-musl"
 #: Of a triple: what stands before the C library's name, and the ABI after it.

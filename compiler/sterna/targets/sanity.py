@@ -103,6 +103,8 @@ def _devices(target: Target) -> Iterator[Contradiction]:
     if threads is not None and threads.asynchronous_bytes not in (0, 4, 8, 16):
         problem = f"asynchronous_bytes is {threads.asynchronous_bytes}"
         yield Contradiction("threads", problem, "4, 8 or 16; 0 without asynchronous copies")
+    if threads is not None and threads.subgroup not in (1, 4, 8, 16, 32, 64, 128):
+        yield Contradiction("subgroup", f"subgroup is {threads.subgroup}", "a power of two from 4 to 128; 1 without")
     if threads is not None and (unknown := sorted({*threads.fragments} - FRAGMENTS.keys())):
         problem = f"there is no intrinsic {unknown[0]} of fragments"
         yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")

@@ -29,6 +29,7 @@ class Threads:
             names of `sterna.intrinsics`.
         asynchronous_bytes: of a copy from the device's memory to that of a task that goes on while its threads compute,
             at most; 0 where there are no such copies.
+        subgroup: threads, neighbours along x, whose registers reach one another; 1 where there are none, or not known.
     """
 
     most: int = 256
@@ -37,6 +38,11 @@ class Threads:
     cache_bytes: int = 1 << 20
     fragments: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
+    subgroup: int = 1
+
+    def alone(self, tasks: int) -> bool:
+        """Whether no multiprocessor has two of so many tasks: then a task may take all of its registers."""
+        return tasks <= self.multiprocessors
 
     def busy(self, tasks: int) -> float:
         """The share of multiprocessors that have a task, in the mean over all waves of so many."""
@@ -53,11 +59,13 @@ class Device:
         module: the file of the bundle with its kernels.
         needs: what it must have, in words of its kind; what drives it checks them when a bundle is loaded.
         lacks: element types that it does not compute with; kernels that have them stay on the CPU.
-        emulates: what its language makes up for, so that kernels do not need it of a device: "float64".
-        host: the target of kernels that stay on the CPU; "": this machine, or what a caller names.
+        emulates: what its language makes up for or every such device has, so that kernels do not need it of one:
+            "float64", "subgroup".
+        host: the target of kernels that stay on the CPU, where no caller names another and this machine's system loads
+            other libraries than it gives; "": this machine, whatever its system.
         buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
-        fragment_multiply_adds_per_ns: that it does on fragments of matrices.
+        fragment_multiply_adds_per_ns: that it does on fragments of matrices of 16 bits.
         launch_ns: from the end of a kernel to the first tasks of the next one, which reads what it wrote.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
     """
@@ -77,6 +85,10 @@ class Device:
     launch_ns: float = 2000.0
     copy_ns: float = 10000.0
     copied_bytes_per_ns: float = 6.0
+
+    def fragment_rate(self, bits: int) -> float:
+        """Multiply-adds per nanosecond on fragments whose elements take so many bits: half as many of twice as many."""
+        return self.fragment_multiply_adds_per_ns * 16 / bits
 
 
 @dataclass(frozen=True)

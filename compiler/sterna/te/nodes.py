@@ -24,10 +24,12 @@ ExprLike = Union["Expr", int, float, bool]
 E = TypeVar("E", bound="Expr")
 
 #: One-operand operations. The names are NumPy's where NumPy has them; `flip_sign` inverts the highest bit of an
-#: integer, which turns an int8 x into the uint8 x + 128 and back.
+#: integer, which turns an int8 x into the uint8 x + 128 and back; `tf32` rounds a float32 to TF32, which has ten bits
+#: of a fraction: to nearest, halves away from zero.
 UNARY = (
     *("neg", "abs", "sign", "logical_not", "invert", "flip_sign", "floor", "ceil", "rint", "trunc", "sqrt"),
     *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
+    "tf32",
 )
 #: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
 #: is 2 a b / 2^32 of int32, halves up, not defined where both are the least number; `upper_product` is a b / 2^32 of
@@ -41,7 +43,7 @@ BINARY = (
 )
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
 #: Operations that the math lowering replaces by arithmetic before code is generated.
-MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow")
+MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow", "tf32")
 
 
 #: 1.5 * 2**23 (2**52): added to a float of size below 2**22 (2**51), it leaves the nearest integer (halves to even, as

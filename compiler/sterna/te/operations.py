@@ -105,6 +105,13 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x < 0, small, 1.0) / (1.0 + small)
 
 
+def rounded_to_tf32(x: Array | np.floating[Any]) -> Array:
+    """The nearest numbers of TF32, of halves those away from zero: what PTX's `cvt.rna.tf32.f32` gives."""
+    given = np.asarray(x, np.float32)
+    bits = (given.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    return np.where(np.isnan(given), given, bits.view(np.float32))
+
+
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 _MATH: dict[str, Callable[..., Any]] = {
@@ -132,6 +139,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "isnan": np.isnan,
     "isinf": np.isinf,
+    "tf32": rounded_to_tf32,
 }
 _BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,

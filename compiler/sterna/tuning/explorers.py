@@ -20,7 +20,7 @@ from sterna.errors import SternaError
 from sterna.records import choice_text
 from sterna.schedule import saved
 from sterna.schedule.schedule import Schedule
-from sterna.tuning.unforeseen import UNFORESEEN
+from sterna.tuning.unforeseen import UNFORESEEN, Bug
 
 #: Draws of a choice, for each that is wanted, before a space counts as exhausted, and where none is needed.
 PATIENCE, SOON = 40, 4
@@ -53,10 +53,12 @@ class Space:
         schedule: runs the strategies with a chooser.
         seen: schedules, as JSON, that are not drawn; None: choices that lead to one schedule are drawn all the same.
             What is drawn is added.
+        bug: is told what a strategy did not foresee, and the decisions that led there.
     """
 
     schedule: Callable[[Trace], object]
     seen: set[str] | None = None
+    bug: Bug | None = None
 
     def draw(self, pick: Callable[[Knob], Value]) -> Choice | None:
         """A whole choice; None where the strategies refuse it, or its schedule has been seen."""
@@ -65,8 +67,10 @@ class Space:
             found = self.schedule(trace)
         except SternaError:
             return None
-        except UNFORESEEN:
-            return None  # What a strategy did not foresee is no schedule either.
+        except UNFORESEEN as problem:
+            if self.bug is not None:
+                self.bug(trace.choice, problem)
+            return None
         if self.seen is not None and isinstance(found, Schedule):
             steps = saved.to_json(found.steps)
             if steps in self.seen:

@@ -126,12 +126,10 @@ class _Sums:
             self.hottest, self.most = nest, done
             self.written_out = prod(nest.full[leaf] for leaf in written)
             self.tail = 1.0 - wide / (vectors * max(1.0, target.vector_bits / bits)) if lanes else 0.0
-        held = s.scope is not None and s.scope.is_variables
         for read in nest.body.reads:
-            source = tiling.nests.get(read.name)
-            if source is None or source.stage.scope is None or not source.stage.scope.is_variables:
+            if not tiling.is_held(read):
                 self._load(read, nest, looped, written, lanes, target)
-        if held:
+        if nest.is_held:
             elements = prod(nest.shape)
             self.registers += _vectors(elements, bits, target) if lanes else elements
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from sterna.ir import dtypes
@@ -38,15 +38,21 @@ class Read:
     steps: tuple[Steps, ...]
     first: tuple[float, ...]
 
+    @cached_property
+    def _moves(self) -> tuple[tuple[int, tuple[tuple[str, float], ...]], ...]:
+        """Of each dimension, its size and its steps: `widths` asks forty times for each candidate."""
+        return tuple((most, tuple(steps.items())) for most, steps in zip(self.sizes, self.steps, strict=True))
+
     def widths(self, spans: Mapping[str, float]) -> tuple[float, ...]:
         """Elements in each dimension that are read while axes take so many values; those that are not named stand."""
         found = []
-        for most, steps in zip(self.sizes, self.steps, strict=True):
+        for most, steps in self._moves:
             width = 1.0
-            for axis, step in steps.items():
-                moved = step * (spans.get(axis, 1.0) - 1.0)
-                width += moved if step >= 1.0 else int(moved)  # A tile begins where a quotient is whole.
-            found.append(min(width, most))
+            for axis, step in steps:
+                if (values := spans.get(axis, 1.0)) != 1.0:
+                    moved = step * (values - 1.0)
+                    width += moved if step >= 1.0 else int(moved)  # A tile begins where a quotient is whole.
+            found.append(width if width <= most else most)
         return tuple(found)
 
     def bytes(self, spans: Mapping[str, float]) -> float:

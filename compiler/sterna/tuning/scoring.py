@@ -16,16 +16,20 @@ from sterna.schedule.schedule import Schedule
 from sterna.tuning.cost_model import CostModel
 from sterna.tuning.features import features_of
 from sterna.tuning.kernels import Task
-from sterna.tuning.unforeseen import UNFORESEEN
+from sterna.tuning.unforeseen import UNFORESEEN, Bug
 
 Features = tuple[float, ...]
 
 
 class Scorer:
-    """Scores choices of a task. `schedule` is for the space that they are drawn from."""
+    """Scores choices of a task. `schedule` is for the space that they are drawn from.
 
-    def __init__(self, task: Task, model: CostModel):
-        self._task, self._model = task, model
+    Args:
+        bug: is told of choices whose schedule or features raise what nobody foresaw.
+    """
+
+    def __init__(self, task: Task, model: CostModel, bug: Bug | None = None):
+        self._task, self._model, self._bug = task, model, bug
         self._drawn: dict[str, Schedule] = {}
         self._by_choice: dict[str, Features] = {}
         self._by_steps: dict[str, Features] = {}
@@ -60,5 +64,9 @@ class Scorer:
             if steps not in self._by_steps:
                 self._by_steps[steps] = features_of(schedule, self._task.options.target)
             return self._by_steps[steps]
-        except (SternaError, *UNFORESEEN):
+        except SternaError:
+            return ()
+        except UNFORESEEN as problem:
+            if self._bug is not None:
+                self._bug(choice, problem)
             return ()

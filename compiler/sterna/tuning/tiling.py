@@ -40,6 +40,11 @@ class Nest:
     extents: Spans
     full: Spans
 
+    @property
+    def is_held(self) -> bool:
+        """Whether registers hold its results."""
+        return self.stage.scope is not None and self.stage.scope.is_variables
+
     def kind(self, leaf: str) -> str:
         """What becomes of a loop."""
         return self.stage.annotations.get(leaf, "serial")
@@ -91,8 +96,15 @@ class Tiling:
         self.order = [*reversed(self._producers_first())]
         self.nests: dict[str, Nest] = {}
         self._placed: dict[tuple[str, str], tuple[float, Mapping[str, Spans], Mapping[str, Spans]]] = {}
+        self._sizes = {name: {a.name: float(size(a.extent)) for a in s.axes} for name, s in schedule.stages.items()}
         for name in self.order:
             self._nest(name)
+        self._fetched = {name: [r for r in body.reads if not self.is_held(r)] for name, body in self._bodies.items()}
+
+    def is_held(self, read: Read) -> bool:
+        """Whether a read is of a stage that registers hold."""
+        source = self.nests.get(read.name)
+        return source is not None and source.is_held
 
     def levels(self, nest: Nest) -> Iterator[Level]:
         """The loops around the body of a stage, innermost first."""
@@ -114,15 +126,13 @@ class Tiling:
         nest, open_ = level.nest, level.nest.leaves_inside(level.leaf) | {level.leaf}
         total = 0.0
         for name, spans in self._needed(nest, open_).items():
-            for read in self._bodies[name].reads:
-                source = self.nests.get(read.name)
-                if source is None or source.stage.scope is None or not source.stage.scope.is_variables:
-                    total += read.bytes(spans)
+            for read in self._fetched[name]:
+                total += read.bytes(spans)
         return total
 
     def _nest(self, name: str) -> None:
-        s, runs = self._schedule.stages[name], 1.0
-        shape = full = tuple(float(size(a.extent)) for a in s.tensor.axes)
+        s, runs, sizes = self._schedule.stages[name], 1.0, self._sizes[name]
+        shape = full = tuple(sizes[a.name] for a in s.tensor.axes)
         if s.attach is not None:
             if s.attach not in self._placed:
                 self._placed[s.attach] = self._place(*s.attach)
@@ -130,7 +140,8 @@ class Tiling:
             if (spans := needed.get(name)) is not None:
                 shape = tuple(spans[a.name] for a in s.tensor.axes)
                 full = tuple(most[name][a.name] for a in s.tensor.axes)
-        self.nests[name] = Nest(s, self._bodies[name], full, runs, _extents(s, shape), _extents(s, full, full=True))
+        average, whole = _extents(s, sizes, shape), _extents(s, sizes, full, full=True)
+        self.nests[name] = Nest(s, self._bodies[name], full, runs, average, whole)
 
     def _place(self, reader: str, axis: str) -> tuple[float, Mapping[str, Spans], Mapping[str, Spans]]:
         """How often a run passes a place in the loops of a stage, and what is needed there: on the average, and in a
@@ -138,7 +149,9 @@ class Tiling:
         nest = self.nests[reader]
         inside = nest.leaves_inside(axis)
         runs = nest.runs * prod(nest.extents[leaf] for leaf in nest.stage.leaves if leaf not in inside)
-        return runs, self._needed(nest, inside), self._needed(nest, inside, full=True)
+        needed = self._needed(nest, inside)
+        # Without tails an average tile is a full one.
+        return runs, needed, needed if nest.extents == nest.full else self._needed(nest, inside, full=True)
 
     def _needed(self, nest: Nest, open_: set[str], full: bool = False) -> Mapping[str, Spans]:
         """The stages that are computed while these loops of a nest run, itself first, and how many values their axes
@@ -156,7 +169,7 @@ class Tiling:
                 widths, at = read.widths(own), read.first
                 found = wanted.get(read.name)
                 if found is None:
-                    wanted[read.name] = found = {a.name: float(size(a.extent)) for a in s.axes}
+                    wanted[read.name] = found = {**self._sizes[read.name]}
                 else:
                     before = first[read.name]
                     old = [found[a.name] for a in s.tensor.axes]
@@ -180,11 +193,11 @@ class Tiling:
     def _whole(self, s: StageSchedule) -> Body:
         """What an element of a stage takes, with the stages that are computed in place."""
         body = body_of(s.body)
-        operations, reads = body.operations, list[Read]()
+        operations, reads, stages = body.operations, list[Read](), self._schedule.stages
         pending = [*body.reads]
         while pending:
             read = pending.pop()
-            source = self._schedule.stages.get(read.name)
+            source = stages.get(read.name)
             if source is None or not source.inlined:
                 reads.append(read)
                 continue
@@ -209,10 +222,10 @@ class Tiling:
         return [*order]
 
 
-def _extents(s: StageSchedule, shape: tuple[float, ...], full: bool = False) -> Spans:
+def _extents(s: StageSchedule, sizes: Spans, shape: tuple[float, ...], full: bool = False) -> Spans:
     """Iterations of all axes, those that were split or fused among them; of inner ones on the average, or in a full
     tile."""
-    found = {a.name: float(size(a.extent)) for a in s.axes}
+    found = {**sizes}
     found.update(zip((a.name for a in s.tensor.axes), shape, strict=True))
     for relation in s.relations:
         if isinstance(relation, Split):

@@ -36,6 +36,7 @@ from sterna.tuning.measure import Local, Measurer
 from sterna.tuning.parts import Decided, Search, Tried
 from sterna.tuning.prior import Rows, prior_of
 from sterna.tuning.scoring import Scorer
+from sterna.tuning.unforeseen import INTERNAL, internal
 from sterna.tuning.whole import Whole, measured
 from sterna.tuning.worker import Trial
 from sterna_runtime.advice import Advice, Option
@@ -62,6 +63,7 @@ class Progress:
             each trial.
         why: why it is not tuned, "" where it is; confirmed: whether the best won.
         costs: of what was measured, by `choice_text`; schedules: that they led to, as JSON.
+        bugs: errors of this kernel's choices that are bugs of Sterna, each recorded once where no trial met it.
     """
 
     task: Task
@@ -77,6 +79,7 @@ class Progress:
     after: float = float("inf")
     costs: dict[str, float] = field(default_factory=dict)
     schedules: set[str] = field(default_factory=set)
+    bugs: set[str] = field(default_factory=set)
 
     @property
     def share(self) -> float:
@@ -303,6 +306,8 @@ class Tuner:
             for device in self._measurer.devices:
                 for known in self.records.trials(each.task.kernel, self.target, device, self.toolchain):
                     self._count(each, known.choice, known.cost, known.steps)
+                    if known.error.startswith(INTERNAL):
+                        each.bugs.add(known.error)
             self._watch(self)
         if self.kernels and all(each.why for each in self.kernels) and not self._late(seconds):
             self._refuse(self.kernels[0].why)
@@ -323,7 +328,8 @@ class Tuner:
     def _batch(self, progress: Progress, n: int, seconds: float) -> None:
         # Many choices lead to one schedule, ten of a matrix times a vector. What others are compared with draws all.
         seen = None if self._explorer in PLAIN else {*progress.schedules}
-        space = Space(progress.task.schedule, seen)
+        bug = partial(self._keep_bug, progress)
+        space = Space(progress.task.schedule, seen, bug)
         explorer = self._explorers.setdefault(
             progress.task.kernel, EXPLORERS[self._explorer](self._rng.randrange(1 << 30))
         )
@@ -331,8 +337,8 @@ class Tuner:
         if self._model is not None:
             self._model.fit(self.records.trials())
             if self._model.is_fit:
-                scorer = self._scorers.setdefault(progress.task.kernel, Scorer(progress.task, self._model))
-                space, score = Space(scorer.schedule, seen), scorer.score
+                scorer = self._scorers.setdefault(progress.task.kernel, Scorer(progress.task, self._model, bug))
+                space, score = Space(scorer.schedule, seen, bug), scorer.score
                 scorer.forget_drawn()
         drawn = sum(self._rng.random() < EPSILON for _ in range(n)) if score is not None else 0
         choices = explorer.propose(space, progress.costs, n - drawn, score)
@@ -366,6 +372,18 @@ class Tuner:
         self._count(progress, trial.choice, record.cost, trial.steps)
         progress.failed += bool(trial.error)
         progress.still = 0 if progress.best < before * (1 - LEAST_GAIN) else progress.still + 1
+
+    def _keep_bug(self, progress: Progress, choice: Choice, problem: BaseException) -> None:
+        """Writes what was raised before a trial: no trial is spent, and a choice may be drawn a thousand times."""
+        if (why := internal(problem)) in progress.bugs:
+            return
+        progress.bugs.add(why)
+        self.records.add(
+            Record(
+                progress.task.kernel, progress.task.name, self.target, self.options.target.name, self.toolchain,
+                self._measurer.devices[0], self.unit, choice, "", (), why, (), self._explorer, machine(), time.time(),
+            )
+        )  # fmt: skip
 
     def _count(self, progress: Progress, choice: Choice, cost: float, steps: str) -> None:
         progress.costs[choice_text(choice)] = cost

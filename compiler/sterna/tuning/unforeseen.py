@@ -4,13 +4,18 @@ and where, so that `sterna tune log` can show it."""
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+
+from sterna.choices import Choice
 
 #: What is raised there, beside errors that have a code.
 UNFORESEEN = (AssertionError, IndexError, KeyError, ValueError, TypeError)
 #: What the errors of such trials begin with.
 INTERNAL = "error[E0901]: internal error: "
 _MOST = 200
+#: Is told of one that was met before a trial: the decisions that led there, and what was raised.
+Bug = Callable[[Choice, BaseException], None]
 
 
 def internal(problem: BaseException) -> str:
@@ -21,4 +26,4 @@ def internal(problem: BaseException) -> str:
     return f"{text[: _MOST - len(place)]}{place}"
 
 
-__all__ = ["INTERNAL", "UNFORESEEN", "internal"]
+__all__ = ["INTERNAL", "UNFORESEEN", "Bug", "internal"]

@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from sterna.codegen.dialects.groups import GroupDialect
 from sterna.codegen.tiles import TileOperation
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
+from sterna.loops.program import Function, thread_counts
 from sterna.loops.statements import Tiles
+
+#: Threads of a warp.
+WARP = 32
 
 _WMMA = "nvcuda::wmma::"
 #: The types of elements in `mma.h`.
@@ -20,6 +26,7 @@ class Cuda(GroupDialect):
 
     name = "cuda"
     fragments = True
+    rolled = '_Pragma("unroll 1") '
     far, near, alone = "", "", "__restrict__ "
     group = "blockIdx.x"
     thread_of_all, all_threads = "(blockIdx.x * blockDim.x + threadIdx.x)", "(gridDim.x * blockDim.x)"
@@ -32,6 +39,15 @@ class Cuda(GroupDialect):
 
     def thread_barrier(self) -> str:
         return "__syncthreads();"
+
+    def begin(self, function: Function) -> None:
+        super().begin(function)
+        # A block of less than a warp has the first threads of it.
+        block = prod(thread_counts(function.body).values())
+        self.warp = "0xffffffffu" if block >= WARP else f"{(1 << block) - 1:#x}u"
+
+    def exchange(self, dtype: str, a: str, distance: int) -> str:
+        return f"__shfl_xor_sync({self.warp}, {a}, {distance})"
 
     # -- fragments, which are variables
     def tile_frame(self, s: Tiles) -> tuple[list[str], list[str]]:
@@ -47,7 +63,11 @@ class Cuda(GroupDialect):
         dtype = call.memory[0].dtype
         stride = call.stride // dtypes.size(dtype)
         if call.operation == "load":
-            return f"{_WMMA}load_matrix_sync({first}, (const {_ELEMENTS[dtype]} *)({address}), {stride});"
+            loaded = f"{_WMMA}load_matrix_sync({first}, (const {_ELEMENTS[dtype]} *)({address}), {stride});"
+            if not held.intrinsic.settings["rounding"]:
+                return loaded
+            rounded = f"{first}.x[part] = {_WMMA}__float_to_tf32({first}.x[part])"
+            return f"{loaded} for (int part = 0; part < {first}.num_elements; part++) {rounded};"
         return f"{_WMMA}store_matrix_sync({address}, {first}, {stride}, {_WMMA}mem_row_major);"
 
     def _fragment(self, s: Tiles, operand: int) -> str:
@@ -56,6 +76,8 @@ class Cuda(GroupDialect):
         if not operand:
             return f"{_WMMA}fragment<{_WMMA}accumulator, {sizes}, float>"
         order, element = s.intrinsic.settings["orders"][operand - 1], _ELEMENTS[s.intrinsic.operands[operand - 1]]
+        if s.intrinsic.settings["rounding"]:
+            element = f"{_WMMA}precision::{s.intrinsic.settings['rounding']}"
         return f"{_WMMA}fragment<{_WMMA}matrix_{'ab'[operand - 1]}, {sizes}, {element}, {_WMMA}{order}_major>"
 
     def table(self, name: str, data: bytes) -> str:

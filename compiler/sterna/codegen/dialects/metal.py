@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.dialects.groups import GroupDialect
+from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
 
@@ -27,6 +28,11 @@ class Metal(GroupDialect):
 
     def thread_barrier(self) -> str:
         return "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"
+
+    def exchange(self, dtype: str, a: str, distance: int) -> str:
+        if dtypes.bits(dtype) == 64:
+            return f"as_type<{C_TYPE[dtype]}>(simd_shuffle_xor(as_type<uint2>({a}), {distance}))"
+        return f"simd_shuffle_xor({a}, {distance})"
 
     def fused(self, dtype: str) -> str:
         return "fma"

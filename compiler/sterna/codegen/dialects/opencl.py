@@ -34,6 +34,10 @@ class OpenCL(GroupDialect):
     def thread_barrier(self) -> str:
         return "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 
+    def exchange(self, dtype: str, a: str, distance: int) -> str:
+        self.headers.add("cl_khr_subgroup_shuffle")
+        return f"sub_group_shuffle_xor({a}, {distance}u)"
+
     def fused(self, dtype: str) -> str:
         return "fma"
 

@@ -361,6 +361,10 @@ class Wgsl(CFamily):
             return f"{self.helper('float64_from', source)}({a})"
         return f"{self.helper('float64_to', dtype)}({a})"
 
+    def exchange(self, dtype: str, a: str, distance: int) -> str:
+        self.headers.add("subgroups")
+        return f"subgroupShuffleXor({a}, {distance}u)"
+
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         given, to = self.type(source), self.type(dtype)
         if dtype in _HALVES:

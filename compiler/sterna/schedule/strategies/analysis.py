@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from sterna.choices import BY_RULE, Chooser, V
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
+from sterna.schedule.decisions import StageSchedule
+from sterna.schedule.matrices import multiplied, rounding_of
 from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
 from sterna.targets.features import converts_longs
@@ -122,6 +124,8 @@ def _divides_longs(kernel: Kernel) -> bool:
 
 def size(extent: Int) -> int:
     """A constant extent, or the bound of a symbolic one."""
+    if extent.is_const:
+        return extent.const
     hi = extent.bounds()[1]
     return 1 << 30 if hi is None else hi
 
@@ -200,16 +204,20 @@ def expanded_loads(s: Schedule, body: Expr, through: bool = False) -> tuple[Load
 def expanded(s: Schedule, body: Expr, through: bool = False) -> Expr:
     """A body after inlining; also `through` stages that are stored but do not reduce."""
 
+    def inside(load: Load) -> StageSchedule | None:
+        t = s.stages.get(load.tensor.name)
+        return t if t is not None and (t.inlined or (through and not isinstance(t.body, Reduce))) else None
+
     def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
         if not isinstance(node, Load):
             return None
         indices = tuple(rewrite_index(i, again) for i in node.indices)
-        t = s.stages.get(node.tensor.name)
-        if t is None or not (t.inlined or (through and not isinstance(t.body, Reduce))):
+        if (t := inside(node)) is None:
             return node.changed(indices=indices) if indices != node.indices else None
         return again(E.substitute_index(t.body, dict(zip(t.tensor.axes, indices, strict=True))))
 
-    return E.rewrite_within(body, rule)
+    # Most bodies stay as they are, and a search for schedules asks thousands of times.
+    return E.rewrite_within(body, rule) if any(map(inside, E.loads(body))) else body
 
 
 def stages_apart(s: Schedule) -> list[str]:
@@ -269,11 +277,12 @@ def stride_of(load: Load, axis: Axis, strides: Mapping[str, Sequence[Int]]) -> i
 
 
 def contraction_operands(t: Tensor) -> tuple[Load, Load] | None:
-    """The two loads of a sum of products, if the stage is one; integers may be widened before they are multiplied."""
+    """The two loads of a sum of products, if the stage is one; integers may be widened before they are multiplied,
+    floats rounded."""
     r = t.reduction
     if r is None or r.combiner != "sum" or not isinstance(r.a, E.Binary) or r.a.op != "mul":
         return None
-    a, b = factors(r) or (r.a.a, r.a.b)
+    a, b = factors(r) or (multiplied(r) if rounding_of(r) else None) or (r.a.a, r.a.b)
     return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, at_least, fused, inline_elementwise, size, stored_apart
+from sterna.schedule.strategies import group_attention_fragments as by_fragments
+from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
 from sterna.schedule.strategies.attention import analyse
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
@@ -32,7 +33,7 @@ def group_of(columns: int, target: Target) -> tuple[int, int] | None:
     shared = next((m for m in target.memories if m.reach == "block" and m.loadable), None)
     if target.threads is None or shared is None or columns > MOST_COLUMNS:
         return None
-    y, x = ROWS // OWN, -(-at_least(columns) // OWN)
+    y, x = ROWS // OWN, 1 << (-(-columns // OWN) - 1).bit_length()
     staged = max(DEPTH * (ROWS + KEYS), DEPTH * (columns + OWN))
     needed = (2 * ROWS * KEYS + ROWS * (OWN + 1) + staged) * _FLOAT
     # Each row of a thread has a thread of its own where greatest scores are found.
@@ -42,6 +43,8 @@ def group_of(columns: int, target: Target) -> tuple[int, int] | None:
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
     """The schedule of a kernel of two products with softmax between them, else None."""
     found = analyse(kernel, context)
+    if found is not None and dtypes.size(found.values.right.dtype) < _FLOAT:
+        return by_fragments.propose(kernel, found, context, shared)
     if found is None or dtypes.size(found.values.stage.dtype) != _FLOAT:
         return None
     group = group_of(size(found.values.columns.extent), context.target)
@@ -50,7 +53,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     y, x = group
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, found.values.stage)
-    sums = s.online(acc, found.scores.name, KEYS, OWN)
+    sums = s.online(acc, found.scores.name, KEYS, OWN, x)
     block = {what: f"{acc}_{what}" for what in ("scores", "peak", "powers", "part")}
     inline_elementwise(s, also=[acc])
 
@@ -59,7 +62,8 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     tile, row = s.split(out, row, ROWS, overhang=True)
     ty, row = s.split(out, row, OWN)
     whole, column = s.split(out, column, x * OWN, overhang=True)
-    tx, column = s.split(out, column, OWN)
+    # Threads side by side have columns and keys side by side: what one has lies as far apart as there are threads.
+    column, tx = s.split(out, column, x)
     s.reorder(out, *batch, tile, whole, ty, tx, row, column)
     s.parallel(out, fused(s, out, [*batch, tile, whole]))
     s.bind(out, ty, "thread.y")
@@ -112,7 +116,11 @@ def _scores(s: Schedule, scores: str, c: Contraction, product: str, y: int, x: i
     _, row = s.split(scores, row, ROWS)
     ty, row = s.split(scores, row, ROWS // y)
     _, key = s.split(scores, key, KEYS)
-    tx, key = s.split(scores, key, max(1, KEYS // x))
+    if 1 < x < KEYS and KEYS % x == 0:
+        s.fold(product, _axes(s, product).index(c.columns.name), x)
+        key, tx = s.split(scores, key, x)
+    else:
+        tx, key = s.split(scores, key, max(1, KEYS // x))
     s.reorder(scores, ty, tx, row, key)
     s.bind(scores, ty, "thread.y")
     s.bind(scores, tx, "thread.x")

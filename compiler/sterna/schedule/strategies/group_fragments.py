@@ -1,5 +1,5 @@
 """Sums of products by fragments of matrices, for groups of threads whose target has some: matrix products and
-convolutions of 16-bit floats (implicit GEMM), added up in float32.
+convolutions of 16-bit floats, or of float32 rounded to TF32 (implicit GEMM), added up in float32.
 
 A task has a tile of the result. The parts of both matrices that a step in depth needs are brought into shared memory by
 all of its threads, from wherever their elements lie; each subgroup has a few fragments of sums in registers. They are
@@ -18,7 +18,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO
 from sterna.ir.memory import Memory
 from sterna.ir.remainders import rejoined
-from sterna.schedule.matrices import factors
+from sterna.schedule.matrices import multiplied, rounding_of
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -44,6 +44,8 @@ FEW = 8
 BUSY = 64
 #: Subgroups of a task.
 SUBGROUPS = 4
+#: Threads of a subgroup.
+THREADS = 32
 #: Fragments along the depth that shared memory holds at a time.
 STEPS = 2
 #: Bytes of a copy that a thread makes at a time.
@@ -94,8 +96,8 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     step = _products(s, sums, plan)
     for matrix in (left, right):
         s.compute_at(matrix, sums, step, shared)
-        _brought(s, matrix, plan, context)
-        s.pad_rows(matrix, PADDING // 2)
+        brought(s, matrix, plan.subgroups, context)
+        s.pad_rows(matrix, PADDING // _size(plan))
     s.pad_rows(sums, PADDING // 4)
     return s
 
@@ -109,25 +111,25 @@ def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _
     s.reorder(out, down, across, row, column)
     task = fused(s, out, [*batch, down, across])
     s.parallel(out, task)
-    _by_threads(s, out, s.fuse(out, row, column), plan)
+    by_threads(s, out, s.fuse(out, row, column), plan.subgroups)
     return task
 
 
-def _brought(s: Schedule, matrix: str, plan: _Plan, context: Context) -> None:
+def brought(s: Schedule, matrix: str, subgroups: Sequence[int], context: Context) -> None:
     """Lets the threads bring a matrix, each a few neighbours by one copy where those are neighbours in memory and in
     the tile; else element by element."""
     t, body = s.stages[matrix].tensor, s.stages[matrix].body
     *axes, along = (a.name for a in t.axes)
     run = COPIED // dtypes.size(t.dtype)
-    if isinstance(body, Load) and _in_runs(body, t.axes[-1], run, context):
+    if isinstance(body, Load) and in_runs(body, t.axes[-1], run, context):
         along, _ = s.split(matrix, along, run)
-        _by_threads(s, matrix, fused(s, matrix, [*axes, along]), plan)
+        by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
         s.transfer(matrix, asynchronous=True)
         return
-    _by_threads(s, matrix, fused(s, matrix, [*axes, along]), plan)
+    by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
 
 
-def _in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
+def in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
     """Whether so many neighbours along an axis, from a multiple of their number on, are neighbours in memory, at a
     multiple of it, too: no tile ends among them."""
     assert isinstance(load.tensor, Tensor)
@@ -138,11 +140,10 @@ def _in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
     return whole and stride_of(load, axis, context.strides) == 1 and at.const % run == 0
 
 
-def _by_threads(s: Schedule, stage: str, elements: str, plan: _Plan) -> None:
-    """Gives the elements of a stage to the threads, neighbours to neighbours."""
-    assert plan.intrinsic.tiles is not None
-    rest, x = s.split(stage, elements, plan.intrinsic.tiles.threads)
-    _, y = s.split(stage, rest, prod(plan.subgroups))
+def by_threads(s: Schedule, stage: str, elements: str, subgroups: Sequence[int]) -> None:
+    """Gives the elements of a stage to the threads of so many subgroups, neighbours to neighbours."""
+    rest, x = s.split(stage, elements, THREADS)
+    _, y = s.split(stage, rest, prod(subgroups))
     s.bind(stage, x, "thread.x")
     s.bind(stage, y, "thread.y")
 
@@ -175,7 +176,7 @@ def _products(s: Schedule, sums: str, plan: _Plan) -> str:
 # ---------------------------------------------------------------- the choice
 def _plan(stage: Tensor, context: Context) -> _Plan | None:
     assert context.target.threads is not None
-    reduction, pair = stage.reduction, factors(stage.body) if stage.body is not None else None
+    reduction, pair = stage.reduction, multiplied(stage.body) if stage.body is not None else None
     if reduction is None or pair is None or not stage.axes:
         return None
     if not context.target.threads.fragments or not all(a.extent.is_const for a in stage.all_axes):
@@ -194,7 +195,7 @@ def _plan(stage: Tensor, context: Context) -> _Plan | None:
         _is_along(a, (rows[-1],), context) and not _is_along(a, reduction.axes, context),
         _is_along(b, reduction.axes, context) and not _is_along(b, (columns,), context),
     )
-    found = _intrinsic(context, (a.dtype, b.dtype, reduction.dtype), turned)
+    found = intrinsic_of(context, (a.dtype, b.dtype, reduction.dtype), rounding_of(reduction), turned)
     if found is None:
         return None
     folded = _folded(reduction, found.size("w"))
@@ -209,12 +210,15 @@ def _is_along(factor: E.Expr, axes: Sequence[Axis], context: Context) -> bool:
     return any(stride_of(load, axis, context.strides) == 1 for load in E.loads(factor)[:1] for axis in axes)
 
 
-def _intrinsic(context: Context, types: tuple[str, str, str], turned: tuple[bool, bool]) -> Intrinsic | None:
-    """The target's intrinsic for factors of these types that lie so, and sums of the last one."""
+def intrinsic_of(
+    context: Context, types: tuple[str, str, str], rounding: str, turned: tuple[bool, bool]
+) -> Intrinsic | None:
+    """The target's intrinsic for factors of these types that are rounded and lie so, and sums of the last one."""
     assert context.target.threads is not None
     orders = tuple(ORDERS[turns] for turns in turned)
     known = (FRAGMENTS[name] for name in context.target.threads.fragments)
-    return next((i for i in known if (*i.operands, i.dtype) == types and i.settings["orders"] == orders), None)
+    wanted = {"rounding": rounding, "orders": orders}
+    return next((i for i in known if (*i.operands, i.dtype) == types and wanted.items() <= i.settings.items()), None)
 
 
 def _folded(reduction: Reduce, words: int) -> tuple[Axis, ...]:
@@ -243,5 +247,10 @@ def _shared_bytes(plan: _Plan) -> int:
     (rows, columns), depth = plan.tile, plan.depth
     left = (depth, rows) if plan.turned[0] else (rows, depth)
     right = (columns, depth) if plan.turned[1] else (depth, columns)
-    matrices = sum(lines * (2 * along + PADDING) for lines, along in (left, right))
+    matrices = sum(lines * (_size(plan) * along + PADDING) for lines, along in (left, right))
     return rows * (4 * columns + PADDING) + BUFFERS * (matrices + 2 * 64)
+
+
+def _size(plan: _Plan) -> int:
+    """Bytes of an element of both matrices."""
+    return dtypes.size(plan.intrinsic.operands[0])

@@ -32,7 +32,8 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     s = Schedule(kernel)
     before, steps, after = _parts(kernel)
     kept = kept_stages(s, scan, steps)
-    own = {t: t.axes[t in steps :] for t in (*before, *steps, *after) if t.name in kept}
+    # The first axis of a step is time.
+    own = {t: t.axes[1:] if t in steps else t.axes for t in (*before, *steps, *after) if t.name in kept}
     if not all(axes and all(a.extent.is_const for a in axes) for axes in own.values()):
         return 0
     states = {carry.next.name for carry in scan.carries}

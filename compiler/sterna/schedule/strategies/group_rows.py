@@ -1,7 +1,9 @@
 """Rows that the threads of a task reduce together: softmax, normalizations, means and variances, extremes, long sums.
 
 A task has one row or several: the axes of the output that select what every reduction computes. Each thread combines
-some of the terms of a reduction in a register; a tree in shared memory combines what the threads have, a quarter of
+some of the terms of a reduction in a register. Where the target has subgroups, the threads of one exchange what they
+have, and each ends with the result in a register; of several subgroups each thread first combines parts that all of
+them left in shared memory. Where it has none, a tree in shared memory combines what the threads have, a quarter of
 them at each step (M. Harris, Optimizing Parallel Reduction, 2007: a thread reads what lies a whole step away,
 so that neighbours read neighbours). What remains of the row is computed by all of them again.
 """
@@ -14,6 +16,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
 from sterna.ir.threads import ThreadAxis
+from sterna.schedule.axes import is_place
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -40,6 +43,10 @@ STEP, LAST = 4, 8
 BESIDE = 32
 #: Tasks below which each has as many threads as it can.
 FEW_TASKS = 64
+#: Terms per thread up to which each subgroup of a row reduces all of them, rather than wait for the others.
+FEW_TERMS = 4
+#: Terms per thread up to which one subgroup has a row of many.
+ALONE = 32
 #: The share of the shared memory of a task that its rows take.
 SHARE = 0.5
 
@@ -59,11 +66,11 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         inline_elementwise(s, kept, new)
         every = [_Rows(s, out, context) for out in s.outputs]
         # The threads of all outputs are those of the one that has most to do.
-        group = max(every, key=lambda rows: rows.work).threads()
-        if not all(rows.takes(group) for rows in every):
-            group = replace(group, rows=1)
-            if not all(rows.takes(group) for rows in every):
-                return None
+        first = max(every, key=lambda rows: rows.work)
+        groups = [first.exchanging(), first.threads()]
+        groups += [replace(group, rows=1) for group in groups if group is not None]
+        if not any(group is not None and all(rows.takes(group) for rows in every) for group in groups):
+            return None
         if all(rows.bytes() <= SHARE * shared.bytes for rows in every):
             for rows in every:
                 rows.schedule(shared)
@@ -77,20 +84,24 @@ class _Group:
 
     Args:
         rows: that a task has, each with threads of its own along `across`; lanes: the threads of a row, along `along`.
+        subgroup: threads along x that exchange what they have, and of a row the others are along y; 0: none do.
     """
 
     rows: int
     lanes: int
     across: ThreadAxis = "thread.y"
     along: ThreadAxis = "thread.x"
+    subgroup: int = 0
 
 
 @dataclass
 class _Roles:
-    """Which axes of a stage the rows of a task differ in, and in which of them a row has several elements."""
+    """Which axes of a stage the rows of a task differ in, and in which of them a row has several elements: columns of
+    the row, or `several` that are read each by its number."""
 
     tile: set[Axis] = field(default_factory=set)
     columns: set[Axis] = field(default_factory=set)
+    several: set[Axis] = field(default_factory=set)
 
 
 class _Rows:
@@ -117,6 +128,8 @@ class _Rows:
         self.group, self.roles = group, self._roles(group)
         if not all(self.s.stages[name].tensor.axes for name in (self.out, *self.placed)):
             return False
+        if group.subgroup and not all(self._is_exchanged(name) for name in self.placed):
+            return False
         # Where a task has several rows, every stage has them along one axis that is nothing else.
         return group.rows == 1 or all(len(r.tile) == 1 and not r.tile & r.columns for r in self.roles.values())
 
@@ -137,6 +150,39 @@ class _Rows:
             return _Group(rows, max(1, min(at_least(width), total // rows)), "thread.x", "thread.y")
         lanes = min(at_least(width), total)
         return _Group(max(1, min(threads.preferred // lanes, at_least(beside))), lanes)
+
+    def exchanging(self) -> _Group | None:
+        """The threads of rows whose reductions are by exchanges in subgroups, if the target has these."""
+        threads = self.context.target.threads
+        assert threads is not None
+        group = self.threads()
+        lanes = 1 << (group.lanes.bit_length() - 1)
+        if threads.subgroup < 2 or lanes < 2 or group.along != "thread.x":
+            return None
+        longest = max(map(self._terms, self.placed), default=1)
+        if longest <= LAST:
+            return None
+        width = max(product([a.extent for a in self.rest]), longest)
+        tasks = product([a.extent for a in self.rows])
+        beside = threads.preferred // threads.subgroup
+        if lanes > threads.subgroup >= width / ALONE and tasks >= beside * threads.multiprocessors:
+            lanes = threads.subgroup  # nobody waits for another subgroup, and there are tasks enough
+        rows = 1 if group.rows == 1 and lanes == group.lanes else max(1, threads.preferred // lanes)
+        rows = min(rows, at_least(size(self.rows[-1].extent)) if self.rows else 1)
+        subgroup = min(lanes, threads.subgroup)
+        across: ThreadAxis = "thread.y" if lanes == subgroup else "thread.z"
+        return _Group(1 << (rows.bit_length() - 1), lanes, across, "thread.x", subgroup)
+
+    def _is_exchanged(self, name: str) -> bool:
+        """Whether a stage is one value of each row, which all threads of the row can have, or no reduction and columns
+        of the row."""
+        body = self.s.stages[name].body
+        if self.roles[name].several:
+            return False
+        if not isinstance(body, Reduce):
+            return True
+        extreme = body.index is not None and not is_place(body)
+        return not self.roles[name].columns and not extreme and body.combiner != "rescaled"
 
     def _terms(self, name: str) -> int:
         body = self.s.stages[name].body
@@ -174,6 +220,8 @@ class _Rows:
                         read.columns.add(axis)
                     if named & own.tile:
                         read.tile.add(axis)
+                    if not named and axis.extent != 1:
+                        read.several.add(axis)
         return roles
 
     def bytes(self) -> int:
@@ -182,7 +230,10 @@ class _Rows:
         for name in self.placed:
             state, role = self.s.stages[name], self.roles[name]
             elements = self.group.rows * product([a.extent for a in role.columns])
-            parts = 1 if self._lanes(name) == 0 else 2 * self._lanes(name)
+            if self.group.subgroup and (isinstance(state.body, Reduce) or not role.columns):
+                parts = self.group.lanes if self._has_parts(name) else 0
+            else:
+                parts = 1 if self._lanes(name) == 0 else 2 * self._lanes(name)
             total += elements * parts * dtypes.size(state.tensor.dtype)
         return total
 
@@ -200,10 +251,17 @@ class _Rows:
         """The steps of the output and of the stages that it needs."""
         block = self._output()
         for name in self.placed:
-            self._place(name, block, shared)
+            if self.group.subgroup and isinstance(self.s.stages[name].body, Reduce):
+                self._exchange(name, block, shared)
+            elif self.group.subgroup and not self.roles[name].columns:
+                # Of one value of a row each thread has its own, rather than wait for another's.
+                self.s.compute_at(name, self.out, block, REGISTER)
+            else:
+                self._place(name, block, shared)
 
     def _output(self) -> str:
-        """The loops of the output: tasks, rows of a task, threads of a row. Returns the axis of the tasks."""
+        """The loops of the output: tasks, rows of a task, threads of a row. Returns the axis of the tasks, or of the
+        rows where each thread has what it exchanged of its row."""
         s, out, columns = self.s, self.out, [a.name for a in self.rest]
         if self.rows:
             *outer, last = [a.name for a in self.rows]
@@ -217,13 +275,45 @@ class _Rows:
         task = fused(s, out, outer)
         s.parallel(out, task)
         if columns:
-            _, lane = s.split(out, fused(s, out, columns), self.group.lanes)
+            self._bind(out, fused(s, out, columns), self.group.lanes)
         else:
-            row, lane = s.split(out, row, 1)
-        s.bind(out, lane, self.group.along)
+            row = self._bind(out, row, 1)[0]
         if self.group.rows > 1:
             s.bind(out, row, self.group.across)
-        return task
+        return row if self.group.rows > 1 and self.group.subgroup else task
+
+    def _bind(self, stage: str, axis: str, lanes: int) -> tuple[str, str]:
+        """Gives so many iterations at a time to the threads of a row; the axes of what is left, and of the threads."""
+        s, subgroup = self.s, self.group.subgroup
+        rest, lane = s.split(stage, axis, lanes)
+        if 0 < subgroup < self.group.lanes:
+            other, lane = s.split(stage, lane, min(subgroup, lanes))
+            s.bind(stage, other, "thread.y")
+        s.bind(stage, lane, self.group.along)
+        return rest, lane
+
+    def _has_parts(self, name: str) -> bool:
+        """Whether the subgroups of a row leave parts of a reduction in shared memory for one another."""
+        body = self.s.stages[name].body
+        several = self.group.lanes > self.group.subgroup and isinstance(body, Reduce) and body.index is None
+        return several and self._terms(name) > FEW_TERMS * self.group.subgroup
+
+    def _exchange(self, name: str, block: str, shared: Memory) -> None:
+        """A reduction of a row, of which every thread of the row has the result in a register."""
+        s = self.s
+        body, lanes = s.stages[name].body, self.group.lanes
+        assert isinstance(body, Reduce)
+        terms = self._terms(name)
+        if terms > LAST:
+            reduced = fused(s, name, [a.name for a in body.axes])
+            if self._has_parts(name):
+                _, lane = s.split(name, reduced, min(terms, lanes))
+                part = s.rfactor(name, lane)
+                self._shared(part, self.roles[name], block, shared, "lane")
+                reduced = "lane"
+            _, lane = s.split(name, reduced, self.group.subgroup)
+            s.across(name, lane, self.group.subgroup)
+        s.compute_at(name, self.out, block, REGISTER)
 
     def _place(self, name: str, block: str, shared: Memory) -> None:
         """A stage at the start of each task."""
@@ -256,12 +346,15 @@ class _Rows:
         s.reorder(stage, *order)
         if lane:
             last, thread = "", lane
+            if self.group.subgroup:
+                _, thread = self._bind(stage, lane, self.group.lanes)
+            else:
+                s.bind(stage, lane, self.group.along)
         elif columns:
-            last, thread = s.split(stage, fused(s, stage, columns), self.group.lanes)
+            last, thread = self._bind(stage, fused(s, stage, columns), self.group.lanes)
         else:
-            last, thread = s.split(stage, order[-1], 1)
+            last, thread = self._bind(stage, order[-1], 1)
             tile = last if tile == order[-1] else tile
-        s.bind(stage, thread, self.group.along)
         if self.group.rows > 1:
             _, row = s.split(stage, tile, self.group.rows)
             s.bind(stage, row, self.group.across)

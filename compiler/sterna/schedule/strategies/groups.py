@@ -74,6 +74,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     elements = product([a.extent for a in out.axes])
     if shared is not None and stage.body.index is None and terms >= LONG_SUM and elements < FEW_SUMS:
         return group_rows.propose(kernel, context, shared) or _elements(kernel, context, stage.name)
+    if shared is not None and stage.body.index is not None and terms >= LONG_SUM and elements < FEW_SUMS:
+        found = group_rows.propose(kernel, context, shared)
+        if found is not None and any(step.primitive == "across" for step in found.steps):
+            return found
     return _elements(kernel, context, stage.name)
 
 

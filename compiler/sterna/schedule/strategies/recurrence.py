@@ -244,7 +244,8 @@ def _tile(
         by_lane: elements of the left operand that a load brings, 0 where it is repeated in all lanes; splat_loads:
             whether a load repeats it.
         together: registers for accumulators and all operands of a step, 0 where operands need not be there at once. Of
-            one row, a vector of each gate is there beside the repeated element.
+            one row, half of a step's weights or products are there beside the repeated element: V8 keeps 9 and 10 sums
+            of three and two gates on the stack, and 8 of one and four in registers.
     """
     best: tuple[float, int, int] | None = None
     for nv in range(1, min(vectors, 8, most) + 1):
@@ -253,7 +254,7 @@ def _tile(
             operands = mr + (wide if mr > 1 else 2) if by_lane else (wide if mr > 1 else 0) + 1
             fits = mr * wide + operands <= registers and wide * by_lane <= PAIRED
             if together and not by_lane:
-                fits &= mr * wide + (wide if mr > 1 else gates) + mr <= together
+                fits &= mr * wide + (wide if mr > 1 else wide // 2 + 1) + mr <= together
             if not fits and mr * nv > 1:
                 break
             cost = 0.0

@@ -176,7 +176,8 @@ def tile_shape(
                         if by_lane:
                             busy = (m * n + m / lanes + n / 2) / rate
                         elif not splat_loads and lanes > 1:
-                            busy = (m * n + m + n / 2) / rate
+                            # Instructions overwrite an operand: of all rows but one, a product begins with a copy.
+                            busy = (1.5 * m * n + m + n / 3) / rate
                         step = max(busy, 4.0 if lanes > 1 else 1.0)
                         step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
