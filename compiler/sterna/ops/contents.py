@@ -107,6 +107,18 @@ def _equal(a: Int, b: Int) -> Int | None:
     return as_int(0) if (lo is not None and lo > 0) or (hi is not None and hi < 0) else None
 
 
+def _greater(a: Int, b: Int) -> Int | None:
+    """1 or 0 where the bounds of both say which."""
+    lo, hi = (a - b).bounds()
+    if lo is not None and lo > 0:
+        return as_int(1)
+    return as_int(0) if hi is not None and hi <= 0 else None
+
+
+def _not(a: Int | None) -> Int | None:
+    return None if a is None else 1 - a
+
+
 def _where(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
     condition, a, b = np.broadcast_arrays(*arrays)
     if not all(c.is_const for c in condition.reshape(-1)):
@@ -158,6 +170,10 @@ _RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] 
     "minimum": _each(minimum),
     "maximum": _each(maximum),
     "equal": _each(_equal),
+    "greater": _each(_greater),
+    "less": _each(lambda a, b: _greater(b, a)),
+    "greater_equal": _each(lambda a, b: _not(_greater(b, a))),
+    "less_equal": _each(lambda a, b: _not(_greater(a, b))),
     "where": _where,
     "gather": _gather,
     "slice": _slice,

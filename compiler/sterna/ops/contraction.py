@@ -32,12 +32,21 @@ def summed(
     return rounded(name, compute(f"{name}_wide", shape, body, axes), dtype)
 
 
+FACTORS = Attribute(
+    "factors",
+    "string",
+    "what factors of float32 are rounded to before they are multiplied; empty: they are of 16 bits",
+    "",
+    ("", "tf32"),
+)
 CHUNK = Attribute(
     "chunk", "int", "of the channels, how many products are added up in the factors' own type; 0: all in float32", 0
 )
 
 
-def check_chunk(depth: Int, chunk: int) -> None:
+def check_chunk(depth: Int, chunk: int, factors: str) -> None:
+    if chunk and factors:
+        raise unfit("factors that are rounded to tf32 are added up in float32")
     if chunk and (chunk < 0 or not depth.is_const or int(depth) % chunk):
         raise unfit(f"{depth} channels do not fall into parts of {chunk}")
 
@@ -84,6 +93,8 @@ class Sum(Enum):
     """int64, of integers of few bits, of two types maybe"""
     WIDE = "wide"
     """float32, of 16-bit floats"""
+    ROUNDED = "rounded"
+    """float32, of factors in it that are rounded"""
 
 
 def accumulator(a: TensorType, b: TensorType, kind: Sum) -> str:
@@ -95,10 +106,15 @@ def accumulator(a: TensorType, b: TensorType, kind: Sum) -> str:
     if kind is Sum.WIDE:
         check_dtype(same_dtype((a, b)), HALF)
         return "float32"
-    check_dtype(same_dtype((a, b)), NUMBERS)
+    check_dtype(same_dtype((a, b)), ("float32",) if kind is Sum.ROUNDED else NUMBERS)
     return a.dtype
 
 
-def factor(value: Expr, dtype: str) -> Expr:
-    """A factor in the type that products are added up in."""
-    return E.cast(value, wide(dtype))
+def widening(factors: str) -> Sum:
+    """What products of factors are added up in that have few bits, or are rounded to few."""
+    return Sum.ROUNDED if factors else Sum.WIDE
+
+
+def factor(value: Expr, dtype: str, rounding: str = "") -> Expr:
+    """A factor in the type that products are added up in; `rounding`: one of `FACTORS`."""
+    return E.unary(rounding, value) if rounding else E.cast(value, wide(dtype))

@@ -11,7 +11,7 @@ from typing import Any
 
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
-from sterna.ops.contraction import CHUNK, Sum, accumulator, check_chunk, chunked, factor, summed
+from sterna.ops.contraction import CHUNK, FACTORS, Sum, accumulator, check_chunk, chunked, factor, summed, widening
 from sterna.ops.formulas import at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import present, single
@@ -92,8 +92,8 @@ def _conv_integer_type(types: Types, attributes: Mapping[str, Any]) -> TensorTyp
 
 
 def _conv_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    check_chunk(present(types, 0, 1)[1].shape[-2], attributes["chunk"])
-    return _convolved_type(types, attributes, Sum.WIDE)
+    check_chunk(present(types, 0, 1)[1].shape[-2], attributes["chunk"], attributes["factors"])
+    return _convolved_type(types, attributes, widening(attributes["factors"]))
 
 
 def _convolved_type(types: Types, attributes: Mapping[str, Any], kind: Sum) -> TensorType:
@@ -115,9 +115,9 @@ def _conv(applied: Application) -> Tensor:
         source = [p * stride + k.var * dilation for p, k, stride, dilation in steps]
         value = at(x, (n, *source, _channel(co, ci.var, w, applied["groups"])))
         weight = at(w, (*(k.var for k in kernel), ci.var, co))
-        return factor(value, applied.output.dtype) * factor(weight, applied.output.dtype)
+        return factor(value, dtype, rounding) * factor(weight, dtype, rounding)
 
-    dtype = applied.output.dtype
+    dtype, rounding = applied.output.dtype, applied.attributes.get("factors", "")
     return summed(applied.name, applied.output.shape, ["n", *names, "co"], element, inner=[*kernel, ci], dtype=dtype)
 
 
@@ -224,12 +224,15 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     Operator(
         "conv_widening",
-        "The same convolution of 16-bit floats, added up and given in float32.",
+        "The same convolution of 16-bit floats, or of float32 rounded to TF32, added up and given in float32.",
         single(_conv_widening_type),
         _conv_widening,
         Fusion.COMPLEX,
-        (STRIDES, DILATIONS, GROUPS, CHUNK),
+        (STRIDES, DILATIONS, GROUPS, CHUNK, FACTORS),
         cases=(
+            case(
+                ("float32", (1, 7, 6, 8)), ("float32", (3, 3, 8, 20)), strides=(1, 2), dilations=(1, 1), factors="tf32"
+            ),
             case(("bfloat16", (1, 8, 8, 3)), ("bfloat16", (3, 3, 3, 16)), strides=(1, 1), dilations=(1, 1)),
             case(("float16", (1, 9, 9, 8)), ("float16", (3, 3, 4, 8)), strides=(2, 2), dilations=(1, 1), groups=2),
             case(("float16", (1, 7, 6, 8)), ("float16", (3, 3, 8, 20)), strides=(1, 1), dilations=(1, 1), chunk=4),

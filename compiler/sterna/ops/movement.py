@@ -168,6 +168,35 @@ def _slice_view(data: Array, attributes: Mapping[str, Any]) -> Array:
     return data[tuple(ranges)]
 
 
+# ---------------------------------------------------------------- strided
+def _strided_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    axis = axis_of(attributes["axis"], x.rank)
+    sizes, steps = tuple(map(as_int, attributes["sizes"])), attributes["steps"]
+    if len(sizes) != len(steps):
+        raise unfit(f"{len(sizes)} sizes and {len(steps)} steps")
+    ends = [(size - 1) * step for size, step in zip(sizes, steps, strict=True)]
+    start, extent = as_int(attributes["start"]), x.shape[axis]
+    first = start + sum((end for end, step in zip(ends, steps, strict=True) if step < 0), ZERO)
+    last = start + sum((end for end, step in zip(ends, steps, strict=True) if step > 0), ZERO)
+    fixed = all(n.is_const for n in (first, last, extent, *sizes))
+    if fixed and 0 not in sizes and not 0 <= int(first) <= int(last) < int(extent):
+        raise unfit(f"elements {first} to {last} do not lie in a dimension of {extent}")
+    return TensorType(x.dtype, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))
+
+
+def _strided(applied: Application) -> Tensor:
+    x, start, steps = applied.input(0), as_int(applied["start"]), applied["steps"]
+    axis = axis_of(applied["axis"], len(x.shape))
+    end = axis + len(steps)
+
+    def body(*index: Int) -> Expr:
+        place = sum((n * step for n, step in zip(index[axis:end], steps, strict=True)), start)
+        return at(x, (*index[:axis], place, *index[end:]))
+
+    return compute(applied.name, applied.output.shape, body)
+
+
 # ---------------------------------------------------------------- concat
 def _concat_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     parts = present(types)
@@ -344,6 +373,24 @@ OPERATORS: tuple[Operator, ...] = (
             case((F, (7,)), starts=(6,), sizes=(7,), steps=(-1,)),
         ),
         view=_slice_view,
+    ),
+    Operator(
+        "strided",
+        "Elements along an axis from `start` on, `steps` apart (which may be negative), in dimensions of `sizes` that "
+        "take the place of the axis: windows that overlap, among others.",
+        single(_strided_type),
+        _strided,
+        Fusion.INJECTIVE,
+        (
+            Attribute("axis", "int", "the dimension"),
+            Attribute("start", "int", "first element"),
+            Attribute("sizes", "dims", "how many"),
+            Attribute("steps", "ints", "distance along each dimension"),
+        ),
+        cases=(
+            case((F, (2, 20)), axis=1, start=1, sizes=(5, 7), steps=(3, 1)),
+            case((F, (19, 3)), axis=0, start=18, sizes=(4, 3), steps=(-2, -5)),
+        ),
     ),
     Operator(
         "concat",

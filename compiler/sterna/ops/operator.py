@@ -19,6 +19,7 @@ from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType
 from sterna.loops.build import ProgramBuilder
+from sterna.loops.groups import GroupBuilder, ThreadGroup
 from sterna.loops.program import Buffer, Function
 from sterna.te.tensor import Tensor
 
@@ -116,6 +117,8 @@ Types = tuple[TensorType | None, ...]
 TypeRule = Callable[[Types, Mapping[str, Any]], tuple[TensorType, ...]]
 Formula = Callable[["Application"], Tensor | tuple[Tensor, ...]]
 ProgramRule = Callable[[ProgramBuilder, Mapping[str, Any]], None]
+#: Writes a program that a group of threads runs; False where it has none for these sizes.
+GroupRule = Callable[[GroupBuilder, Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,7 @@ class Operator:
         view: where the result is only another view of one constant array: NumPy's own way to it, which copies nothing.
         tags: what passes ask for: "elementwise", "reduction", "lookup" (each element's place is an operand's value).
         program: writes the loop program of an opaque operator, in place of the formula.
+        shared: writes the one whose tasks groups of threads run.
     """
 
     name: str
@@ -180,6 +184,7 @@ class Operator:
     view: Callable[[Array, Mapping[str, Any]], Array] | None = None
     tags: frozenset[str] = frozenset()
     program: ProgramRule | None = None
+    shared: GroupRule | None = None
 
     def __post_init__(self) -> None:
         if (self.formula is None) == (self.program is None):
@@ -220,6 +225,21 @@ class Operator:
         self.program(program, attributes)
         return program.function()
 
+    def write_shared(
+        self,
+        inputs: Sequence[Buffer | None],
+        attributes: Mapping[str, Any],
+        outputs: Sequence[Buffer],
+        group: ThreadGroup,
+    ) -> Function | None:
+        """The loop program of an opaque operator whose tasks groups of threads run; None where there is none, or none
+        that their memory has room for. Buffers as of `write`."""
+        if self.shared is None:
+            return None
+        program = GroupBuilder(self.name, inputs, outputs, group)
+        there = self.shared(program, attributes) and program.shared_bytes <= group.memory.bytes
+        return program.function() if there else None
+
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with defaults filled in.
 
@@ -248,11 +268,11 @@ def opaque(
     attributes: Sequence[Attribute] = (),
     onnx: Sequence[Onnx] = (),
     cases: Sequence[Case] = (),
+    shared: GroupRule | None = None,
 ) -> Operator:
     """An operator without an index formula, written as a loop program."""
-    return Operator(
-        name, doc, types, None, Fusion.OPAQUE, tuple(attributes), tuple(onnx), tuple(cases), program=program
-    )
+    settings = tuple(attributes), tuple(onnx), tuple(cases)
+    return Operator(name, doc, types, None, Fusion.OPAQUE, *settings, program=program, shared=shared)
 
 
 def unfit(title: str) -> SternaError:

@@ -8,7 +8,7 @@ from typing import Any
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int, ceil_div
-from sterna.ops.contraction import CHUNK, Sum, accumulator, check_chunk, chunked, factor, summed
+from sterna.ops.contraction import CHUNK, FACTORS, Sum, accumulator, check_chunk, chunked, factor, summed, widening
 from sterna.ops.formulas import HALF, at, broadcast_at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit
 from sterna.ops.types import NUMBERS, broadcast, check_dtype, present, same_dtype, single
@@ -30,8 +30,8 @@ def _matmul_long_type(types: Types, attributes: Mapping[str, Any]) -> TensorType
 
 
 def _matmul_widening_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
-    check_chunk(present(types, 0)[0].shape[-1], attributes["chunk"])
-    return _product_type(types, Sum.WIDE)
+    check_chunk(present(types, 0)[0].shape[-1], attributes["chunk"], attributes["factors"])
+    return _product_type(types, widening(attributes["factors"]))
 
 
 def _product_type(types: Types, kind: Sum) -> TensorType:
@@ -51,11 +51,11 @@ def _matmul(applied: Application) -> Tensor:
     def element(*index: Int) -> Expr:
         *batch, i, j = index
         left, right = broadcast_at(a, (*batch, i, k.var)), broadcast_at(b, (*batch, k.var, j))
-        return factor(left, applied.output.dtype) * factor(right, applied.output.dtype)
+        return factor(left, dtype, rounding) * factor(right, dtype, rounding)
 
-    shape = applied.output.shape
+    shape, dtype, rounding = applied.output.shape, applied.output.dtype, applied.attributes.get("factors", "")
     axes = [*(f"b{n}" for n in range(len(shape) - 2)), "i", "j"]
-    return summed(applied.name, shape, axes, element, inner=[k], dtype=applied.output.dtype)
+    return summed(applied.name, shape, axes, element, inner=[k], dtype=dtype)
 
 
 def _matmul_widening(applied: Application) -> Tensor:
@@ -252,13 +252,14 @@ OPERATORS: tuple[Operator, ...] = (
     ),
     Operator(
         "matmul_widening",
-        "The product of matrices of 16-bit floats, added up and given in float32.",
+        "The product of matrices of 16-bit floats, or of float32 rounded to TF32, added up and given in float32.",
         single(_matmul_widening_type),
         _matmul_widening,
         Fusion.COMPLEX,
-        (CHUNK,),
+        (CHUNK, FACTORS),
         cases=(
             *(case((t, (5, 18)), (t, (18, 37))) for t in HALF),
+            case(("float32", (9, 20)), ("float32", (20, 37)), factors="tf32"),
             case(("float16", (9, 32)), ("float16", (32, 20)), chunk=8),
             case(("float16", (2, 3, 8)), ("float16", (2, 8, 20)), chunk=8),
         ),

@@ -11,8 +11,10 @@ from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
 from sterna.loops.build import ProgramBuilder, product
+from sterna.loops.group_scan import Scan, shared_scan
+from sterna.loops.groups import GroupBuilder, State
 from sterna.ops.formulas import HALF, at, rounded, wide, widened
-from sterna.ops.operator import Application, Attribute, Fusion, Onnx, Operator, Types, case, opaque
+from sterna.ops.operator import Application, Attribute, Fusion, GroupRule, Onnx, Operator, Types, case, opaque
 from sterna.ops.types import NUMBERS, axis_of, check_dtype, normalized_axes, present, single
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -207,32 +209,85 @@ def _cumulative_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
     return x
 
 
-def _running(combiner: str) -> Callable[[ProgramBuilder, Mapping[str, Any]], None]:
-    """What a running sum or product does: one walk along the axis, every row behind it side by side."""
+def _log_sum_type(types: Types, attributes: Mapping[str, Any]) -> TensorType:
+    (x,) = present(types, 0)
+    check_dtype(x.dtype, dtypes.FLOATS)
+    axis_of(attributes["axis"], x.rank)
+    return x
+
+
+def _plain_scan(combiner: str) -> Callable[[str], Scan]:
+    """Running sums, products or extremes of elements of a type."""
+
+    def of(dtype: str) -> Scan:
+        return Scan(
+            (E.as_expr(identity(combiner, wide(dtype)), wide(dtype)),),
+            lambda element: (widened(element),),
+            lambda first, second: (combine(combiner, first[0], second[0]),),
+            lambda state: state[0],
+        )
+
+    return of
+
+
+def _log_sum_scan(dtype: str) -> Scan:
+    """The greatest element so far, and the sum of exp of all of them less that: one exp for two runs, as one of the two
+    that are added is exp(0)."""
+    kind = wide(dtype)
+    zero, one = E.const(0, kind), E.const(1, kind)
+
+    def joined(first: State, second: State) -> State:
+        (most, sum_of), (new, sum_of_new) = first, second
+        # Two infinities have no difference.
+        gap = E.select(E.compare("eq", new, most), zero, -E.unary("abs", new - most))
+        share, above = E.unary("exp", gap), E.compare("lt", most, new)
+        total = E.select(above, sum_of * share + sum_of_new, sum_of + sum_of_new * share)
+        return E.select(above, new, most), total
+
+    nothing = E.as_expr(identity("max", kind), kind), zero
+    return Scan(
+        nothing, lambda element: (widened(element), one), joined, lambda state: state[0] + E.unary("log", state[1])
+    )
+
+
+def _running(scan_of: Callable[[str], Scan]) -> Callable[[ProgramBuilder, Mapping[str, Any]], None]:
+    """One walk along the axis, every row behind it side by side."""
 
     def write(p: ProgramBuilder, attributes: Mapping[str, Any]) -> None:
         x, y = p.input(0), p.output
+        scan = scan_of(x.dtype)
         axis = axis_of(attributes["axis"], len(x.shape))
         extent, rows = x.shape[axis], x.shape[axis + 1 :]
-        kind = wide(x.dtype)
-        start = identity(combiner, kind)
         with p.places(x.shape[:axis], "block") as block:
             if rows:
-                total = p.array("total", kind, rows)
-                p.fill(total, start)
+                totals = [p.array("total", each.dtype, rows) for each in scan.identity]
+                for total, each in zip(totals, scan.identity, strict=True):
+                    p.fill(total, each)
             else:
-                running = p.variable("running", start, kind)
+                running = [p.variable("running", each) for each in scan.identity]
             with p.loop(extent, "n") as n:
                 at = extent - 1 - n if attributes["reverse"] else n
                 with p.nest(rows, "row") as row:
                     here = (*block, at, *row)
-                    before = total[row] if rows else p.let(running.value)
-                    after = p.let(combine(combiner, before, widened(x[here])))
-                    y[here] = E.cast(before if attributes["exclusive"] else after, x.dtype)
-                    if rows:
-                        total[row] = after
-                    else:
-                        running.set(after)
+                    before = tuple(t[row] for t in totals) if rows else tuple(p.let(v.value) for v in running)
+                    after = tuple(p.let(each) for each in scan.combine(before, scan.lift(x[here])))
+                    y[here] = E.cast(scan.result(before if attributes["exclusive"] else after), x.dtype)
+                    for number, each in enumerate(after):
+                        if rows:
+                            totals[number][row] = each
+                        else:
+                            running[number].set(each)
+
+    return write
+
+
+def _shared_running(scan_of: Callable[[str], Scan]) -> GroupRule:
+    """The same by a group of threads."""
+
+    def write(p: GroupBuilder, attributes: Mapping[str, Any]) -> bool:
+        x = p.input(0)
+        axis = axis_of(attributes["axis"], len(x.shape))
+        return shared_scan(p, x, p.output, axis, attributes["exclusive"], attributes["reverse"], scan_of(x.dtype))
 
     return write
 
@@ -386,19 +441,41 @@ OPERATORS: tuple[Operator, ...] = (
             name,
             f"The {word} of all elements up to each one along an axis.",
             single(_cumulative_type),
-            _running(combiner),
+            _running(_plain_scan(combiner)),
             (
                 AXIS,
                 Attribute("exclusive", "bool", "leave the element itself out", False),
                 Attribute("reverse", "bool", "count from the end", False),
             ),
+            shared=_shared_running(_plain_scan(combiner)),
             cases=(
                 case(("float32", (3, 5)), axis=1),
                 case(("float32", (3, 5)), axis=0, exclusive=True),
                 case(("int32", (6,)), axis=0, reverse=True),
             ),
         )
-        for name, word, combiner in (("cumulative_sum", "sum", "sum"), ("cumulative_product", "product", "prod"))
+        for name, word, combiner in (
+            ("cumulative_sum", "sum", "sum"),
+            ("cumulative_product", "product", "prod"),
+            ("cumulative_max", "greatest", "max"),
+        )
+    ),
+    opaque(
+        "cumulative_log_sum",
+        "The log of the sum of exp of all elements up to each one along an axis.",
+        single(_log_sum_type),
+        _running(_log_sum_scan),
+        (
+            AXIS,
+            Attribute("exclusive", "bool", "leave the element itself out", False),
+            Attribute("reverse", "bool", "count from the end", False),
+        ),
+        shared=_shared_running(_log_sum_scan),
+        cases=(
+            case(("float32", (3, 5)), axis=1),
+            case(("float32", (6, 5)), axis=0, exclusive=True),
+            case(("float32", (6,)), axis=0, reverse=True),
+        ),
     ),
     Operator(
         "layer_norm",

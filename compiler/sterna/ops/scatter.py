@@ -63,25 +63,26 @@ def _nd_types(types: Types, attributes: Attributes) -> tuple[TensorType, ...]:
     x, indices, updates = present(types, 0, 1, 2)
     check_dtype(indices.dtype, ("int32", "int64"))
     same_dtype((x, updates))
-    if indices.rank < 1 or not indices.shape[-1].is_const or int(indices.shape[-1]) > x.rank:
+    first = attributes["axis"]
+    if indices.rank < 1 or not indices.shape[-1].is_const or not 0 <= first <= x.rank - int(indices.shape[-1]):
         raise unfit(f"the indices {indices} do not fit {x}")
-    if updates.shape != (*indices.shape[:-1], *x.shape[int(indices.shape[-1]) :]):
+    if updates.shape != (*x.shape[:first], *indices.shape[:-1], *x.shape[first + int(indices.shape[-1]) :]):
         raise unfit(f"updates {updates} for {x} at {indices}")
     return (x,)
 
 
 def _nd(p: ProgramBuilder, attributes: Attributes) -> None:
     x, indices, updates, result = p.input(0), p.input(1), p.input(2), p.output
-    depth = int(indices.shape[-1])
+    depth, first = int(indices.shape[-1]), attributes["axis"]
     p.copy(result, x)
-    with p.nest(indices.shape[:-1]) as i:
+    with p.nest(x.shape[:first], "o") as outer, p.nest(indices.shape[:-1]) as i:
         place = []
         for k in range(depth):
             entry: tuple[Index, ...] = (*i, k)
-            place.append(p.index(indices[entry], x.shape[k], from_end=True))
-        with p.nest(x.shape[depth:], "j") as j:
-            source: tuple[Index, ...] = (*i, *j)
-            _write(result, (*place, *j), updates[source], attributes["reduction"])
+            place.append(p.index(indices[entry], x.shape[first + k], from_end=True))
+        with p.nest(x.shape[first + depth :], "j") as j:
+            source: tuple[Index, ...] = (*outer, *i, *j)
+            _write(result, (*outer, *place, *j), updates[source], attributes["reduction"])
 
 
 # ---------------------------------------------------------------- scattered
@@ -159,15 +160,17 @@ OPERATORS: tuple[Operator, ...] = (
     opaque(
         "scatter_nd",
         "The first operand with the slices of the third written to it in row-major order, at the coordinates in the "
-        "second's last dimension.",
+        "second's last dimension, which begin with that along an axis; what stands before it is the third's, too.",
         _nd_types,
         _nd,
-        (_REDUCTION,),
+        (Attribute("axis", "int", "the first one that the coordinates are of", 0), _REDUCTION),
         cases=(
             case((F, (3, 2, 4)), _COORDINATES, (F, (2, 2, 4))),
             case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="add"),
             case(("int64", (5,)), np.array([[4], [1], [4]], np.int64), ("int64", (3,)), reduction="min"),
             case((F, (3, 2)), _COORDINATES, (F, (2, 2)), reduction="mul"),
+            case((F, (3, 4, 5)), np.array([[1], [-1], [1]], np.int64), (F, (3, 3, 5)), axis=1, reduction="add"),
+            case(("int8", (2, 3, 2, 4)), _COORDINATES, ("int8", (2, 2, 2, 4)), axis=1),
         ),
     ),
     opaque(

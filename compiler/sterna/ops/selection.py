@@ -23,6 +23,8 @@ from sterna.loops.build import (
     unequal,
     unflatten,
 )
+from sterna.loops.group_sort import coordinates, shared_least
+from sterna.loops.groups import GroupBuilder
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.sorting import (
     BLOCK,
@@ -105,6 +107,22 @@ def _top_k(p: ProgramBuilder, attributes: Attributes) -> None:
             with p.loop(extent, "n") as n:
                 pairs.put(n, key(n), number(n, pairs.places.dtype))
         pairs.visit_sorted(count, k, chosen)
+
+
+def _shared_top_k(p: GroupBuilder, attributes: Attributes) -> bool:
+    """The same by groups of threads, which sort a row."""
+    x, (values, indices) = p.input(0), p.outputs
+    axis, k = axis_of(attributes["axis"], len(x.shape)), as_int(attributes["k"][0])
+
+    def key(row: Int, n: Int) -> Expr:
+        return sort_key(x[coordinates(row, n, x.shape, axis)], attributes["largest"])
+
+    def chosen(row: Int, n: Int, place: Expr) -> None:
+        to = coordinates(row, n, x.shape, axis)
+        values[to] = x[coordinates(row, place, x.shape, axis)]
+        indices[to] = E.cast(place, "int64")
+
+    return shared_least(p, x.shape, axis, k, key_type(x.dtype), key, chosen)
 
 
 # ---------------------------------------------------------------- non_zero, compress
@@ -314,6 +332,7 @@ OPERATORS: tuple[Operator, ...] = (
             AXIS,
             Attribute("largest", "bool", "the greatest, or the least", True),
         ),
+        shared=_shared_top_k,
         cases=(
             case((F, (3, 10)), k=(4,)),
             case((F, (4, 5, 3)), k=(2,), axis=1, largest=False),

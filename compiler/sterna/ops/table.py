@@ -15,6 +15,7 @@ from sterna.ops import (
     classical,
     coded_trees,
     convolution,
+    correlation,
     dimensions,
     elementwise,
     fixed_point,
@@ -28,6 +29,7 @@ from sterna.ops import (
     overlap,
     planes,
     pooling,
+    position_regions,
     products,
     quantization,
     random,
@@ -54,6 +56,7 @@ _MODULES = (
     reduction,
     products,
     convolution,
+    correlation,
     blocks,
     overlap,
     planes,
@@ -79,6 +82,7 @@ _MODULES = (
     scatter,
     classical,
     regions,
+    position_regions,
     winograd,
 )
 

@@ -6,12 +6,14 @@ matmul, scale, mask -> softmax -> matmul
 from __future__ import annotations
 
 from sterna.ir.graph import Node, Value
+from sterna.ops.formulas import HALF
 from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
 from sterna.passes.views import Views
 from sterna.schedule.strategies.attention import LEAST_ROWS, block_rows
 from sterna.schedule.strategies.group_attention import group_of
+from sterna.schedule.strategies.group_attention_fragments import keys_of
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 
@@ -33,7 +35,7 @@ def find_attention(partition: Partition, target: Target, decide: Decide = by_rul
         (softmax,) = middle.nodes
         first = partition.alone(softmax.inputs[0], softmax)
         scores = _product(first, partition.views) if first is not None else None
-        if first is None or scores is None or not _can(scores.output, group.nodes[0].output, target):
+        if first is None or scores is None or not _can(scores, group.nodes[0].output, target):
             continue
         chain = partition.in_order((*first.nodes, softmax, *group.nodes))
         if decide("joined", chain, (True, False), _pays(scores.output, target)):
@@ -45,7 +47,7 @@ def _product(group: Group, views: Views) -> Node | None:
     """The matrix product of a group that has nothing else but element-wise nodes after it: of two computed matrices
     per batch, the second of which has its columns side by side."""
     node = group.nodes[0]
-    if node.op != "matmul" or [n.op for n in group.nodes].count("matmul") != 1 or node.output.dtype != "float32":
+    if node.op != "matmul" or [n.op for n in group.nodes].count("matmul") != 1:
         return None
     left, right = node.operands
     if left.is_constant or right.is_constant or not left.shape[:-2] == right.shape[:-2] == node.output.shape[:-2]:
@@ -60,10 +62,16 @@ def _softmax(node: Node) -> bool:
     return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
 
 
-def _can(scores: Value, result: Value, target: Target) -> bool:
-    """Whether blocks of rows of the scores stay in L2; groups of threads have no scores to store."""
+def _can(product: Node, result: Value, target: Target) -> bool:
+    """Whether blocks of rows of the scores stay in L2; groups of threads have no scores to store, and compute in 16
+    bits on fragments of matrices."""
+    scores, columns = product.output, int(result.shape[-1])
+    if scores.dtype != result.dtype or scores.dtype not in ("float32", *HALF):
+        return False
+    if scores.dtype in HALF:
+        return keys_of(int(product.operands[0].shape[-1]), columns, scores.dtype, target) > 0
     if target.threads is not None:
-        return group_of(int(result.shape[-1]), target) is not None
+        return group_of(columns, target) is not None
     return block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS
 
 

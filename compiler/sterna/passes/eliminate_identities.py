@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from sterna.ir.graph import Graph, Node, Value
 from sterna.passes.rewriting import Rewriting, splat
 
@@ -146,6 +148,30 @@ def _clip(r: Rewriting, node: Node, x: Value) -> Value | None:
     return None
 
 
+def _gather(r: Rewriting, node: Node, x: Value) -> Value | None:
+    """Constant positions that lie steps apart are known to the loops."""
+    indices = node.inputs[1]
+    axis = node.attributes["axis"] % x.type.rank
+    if indices is None or indices.data is None or not indices.type.rank or not x.shape[axis].is_const:
+        return None
+    extent, places = int(x.shape[axis]), np.asarray(indices.data)
+    places = np.where(places < 0, places + extent, places)
+    if not places.size or places.min() < 0 or places.max() >= extent:
+        return None
+    start = int(places.flat[0])
+    steps = [int(places.take(1, n).flat[0]) - start if size > 1 else 1 for n, size in enumerate(places.shape)]
+    ramps = np.ix_(*(np.arange(size) * step for size, step in zip(places.shape, steps, strict=True)))
+    if (places != sum(ramps, np.int64(start))).any():
+        return None
+    if len(steps) > 1:
+        return r.emit(node, "strided", x, axis=axis, start=start, sizes=places.shape, steps=tuple(steps))
+    if steps[0] == 0:
+        return None
+    starts, every = [0] * x.type.rank, [1] * x.type.rank
+    starts[axis], every[axis] = start, steps[0]
+    return r.emit(node, "slice", x, starts=tuple(starts), sizes=node.output.shape, steps=tuple(every))
+
+
 _RULES: dict[str, Rule] = {
     "add": _neutral(0.0, True),
     "cast": _same_type,
@@ -153,6 +179,7 @@ _RULES: dict[str, Rule] = {
     "concat": _concat,
     "div": _neutral(1.0, False),
     "expand": _same_type,
+    "gather": _gather,
     "identity": _identity,
     "maximum": _bound("min"),
     "minimum": _bound("max"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Node, Value
 from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
-from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
+from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.build import ProgramBuilder
+from sterna.loops.groups import ThreadGroup
 from sterna.loops.program import Buffer, Function, dense_buffer
 from sterna.ops import operator
 from sterna.passes.fuse import Group
 from sterna.passes.views import Storage, Views, shifted
+from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.collapse import collapse
 from sterna.te.expr import Load
@@ -42,6 +45,7 @@ class Call:
         assigns: it only copies a region's result to where it belongs, and is not needed where it is made there.
         key: equal keys mean equal kernels.
         place: where it runs: on the CPU, or on the device of that kind.
+        shared: writes the loop program of an opaque operator for tasks that groups of threads run, if there is one.
     """
 
     name: str
@@ -55,6 +59,16 @@ class Call:
     key: str
     assigns: bool = False
     place: str = CPU
+    shared: Callable[[ThreadGroup], Function | None] | None = None
+
+    def program(self, threads: Threads | None, memories: Sequence[Memory]) -> Function:
+        """The loop program of an opaque operator, for groups of threads where it has one for them."""
+        assert isinstance(self.kernel, Function)
+        memory = next((m for m in memories if m.reach == "block" and m.loadable), None)
+        if self.shared is None or threads is None or memory is None:
+            return self.kernel
+        group = ThreadGroup(threads.most, threads.subgroup, memory, threads.multiprocessors)
+        return self.shared(group) or self.kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +191,9 @@ def _program_call(node: Node, views: Views) -> Call:
     given = [None if v is None else operands[v] for v in node.inputs]
     attributes = ", ".join(f"{k}={v}" for k, v in sorted(node.attributes.items()))
     text.append(f"{node.op}({', '.join('-' if b is None else b.name for b in given)}; {attributes})")
-    function = operator(node.op).write(given, node.attributes, results)
+    declared = operator(node.op)
+    function = declared.write(given, node.attributes, results)
+    shared = None if declared.shared is None else partial(declared.write_shared, given, node.attributes, results)
     return Call(
         node.outputs[0].name,
         node.sources,
@@ -188,6 +204,7 @@ def _program_call(node: Node, views: Views) -> Call:
         {},
         (),
         "\n".join(text),
+        shared=shared,
     )
 
 

@@ -1,26 +1,29 @@
-"""Products whose factors are rounded to 16 bits where the processor multiplies those faster, added up in float32, or in
-float16 for as long as that loses little.
+"""Products whose factors are rounded where the machine multiplies those faster: to 16 bits, added up in float32, or in
+float16 for as long as that loses little; to TF32 for fragments of matrices.
 
     matmul  ->  cast -> matmul_widening        pad -> conv  ->  cast -> pad -> conv_widening
 
-The cast joins what makes the factor, and what lies between takes half of the memory. Weights are rounded here. Which
-products that are is decided elsewhere (`sterna.fast`), by what `narrow_choice` estimates and by what it does to the
-model's outputs.
+The cast joins what makes the factor, and what lies between takes half of the memory. Weights are rounded here. Factors
+in TF32 stay float32 in memory, and are rounded where they are multiplied (`ops.contraction.FACTORS`). Which products
+that are is decided elsewhere (`sterna.fast`), by what `narrow_choices` estimates and by what it does to the model's
+outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 
+from sterna.intrinsics import FRAGMENTS
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.passes.context import PassContext
 from sterna.passes.estimate import LEAST_GAIN, product_cycles
 from sterna.passes.rewriting import Rewriting
+from sterna.schedule.strategies.group_fragments import FEW
 from sterna.targets.target import Target
 
 #: Of products of float16 that are added up in float16, the most. Measured on a convolution of random numbers (3 x 3,
@@ -29,6 +32,8 @@ from sterna.targets.target import Target
 MOST_OF_A_PART = 32
 #: And the least: beyond that, what is done for a part takes as long as its products.
 _LEAST_OF_A_PART = 8
+#: What factors of fragments of float32 are rounded to.
+TF32 = "tf32"
 #: Cycles to round a vector of float32 numbers that nothing else is done with, and to store it.
 _ROUNDING = 6.0
 
@@ -38,7 +43,7 @@ class NarrowChoice:
     """Factors that a product may be computed of.
 
     Args:
-        dtype: that they are rounded to.
+        dtype: that they are rounded to, or TF32.
         group: how many times as many of them as of float32 an instruction multiplies.
         cycles: estimated, of the product; exact: of the product as it is.
         many: whether it serves many products side by side, as tiles of a convolution are.
@@ -70,6 +75,10 @@ def narrow_products(graph: Graph, narrow: Mapping[str, str]) -> Graph:
         if weights is None:
             rewriting.keep(node)
             continue
+        if dtype == TF32:
+            operands = rewriting.operands(node)
+            rewriting.emit(node, f"{node.op}_widening", *operands, factors=TF32, **node.attributes)
+            continue
         with np.errstate(over="ignore"):
             data = weights.astype(dtypes.to_numpy(dtype))
         constant = rewriting.builder.constant(data, f"{node.output.name}.{dtype}")
@@ -100,6 +109,9 @@ def narrow_choices(node: Node, target: Target, least: float = LEAST_GAIN) -> tup
 
     rounding = _ROUNDING * ceil(int(node.operands[0].type.elements) / target.lanes(32))
     exact, found = estimate(1), list[NarrowChoice]()
+    share = _by_fragments(node, (rows, prod(outer) * depth if node.op == "conv" else depth, columns), target)
+    if share <= 1 - least:
+        found.append(NarrowChoice(TF32, 1, False, share * exact, exact))
     for dtype, group, whole in _ways(target):
         if depth < group or (many > 1 and not whole) or not (whole or (part := part_of(depth))):
             continue
@@ -110,6 +122,23 @@ def narrow_choices(node: Node, target: Target, least: float = LEAST_GAIN) -> tup
         if cycles <= (1 - least) * min([exact, *(choice.cycles for choice in found)]):
             found.append(NarrowChoice(dtype, group, whole, cycles, exact))
     return tuple(found)
+
+
+def _by_fragments(node: Node, sizes: tuple[int, int, int], target: Target) -> float:
+    """Of what a product takes on a device, the share that it takes on fragments of TF32; infinite where there are none,
+    or they would be mostly empty.
+
+    Args:
+        sizes: rows, depth and columns.
+    """
+    names = target.threads.fragments if target.threads is not None else ()
+    device = target.device
+    if device is None or min(sizes) < FEW or all(FRAGMENTS[name].settings["rounding"] != TF32 for name in names):
+        return inf
+    work = int(node.output.type.elements) * sizes[1]
+    moved = sum(int(value.type.elements) * dtypes.size(value.dtype) for value in (*node.operands, node.output))
+    by_threads, by_fragments = work / device.multiply_adds_per_ns, work / device.fragment_rate(dtypes.bits("float32"))
+    return max(by_fragments, moved / device.bytes_per_ns) / max(by_threads, moved / device.bytes_per_ns)
 
 
 def part_of(depth: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from math import prod
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
@@ -132,7 +133,8 @@ def _threads(call: Call, target: Target) -> int:
     """How many threads can share a call, about."""
     kernel = call.kernel
     if isinstance(kernel, P.Function):
-        return max(1, P.most(kernel.n_tasks))
+        program = call.program(target.threads, target.memories)
+        return max(1, P.most(program.n_tasks) * prod(P.thread_counts(program.body).values()))
     if kernel.scan is not None or not kernel.outputs:
         return max(1, threads_of(kernel, target))
     out = kernel.outputs[0]

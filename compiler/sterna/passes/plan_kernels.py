@@ -41,6 +41,8 @@ _REFUSED = {"E0302", "E0303", "E0304", "E0305"}
 NOTHING_KNOWN = KnownWeights()
 #: Calls of a kernel that its comment names.
 _MOST_NAMED = 8
+#: Codes of programs whose bounds, or whose freedom of races, cannot be proved.
+_UNPROVED = frozenset(("E0305", "E0306"))
 
 
 def round_weights(sequenced: S, target: Target, dtype: str) -> S:
@@ -234,7 +236,7 @@ def realize(call: Call, schedule: Schedule | None, target: Target, name: str, di
 def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Function:
     """A kernel's loops before vectors, unrolling and registers."""
     if isinstance(call.kernel, Function):
-        return in_lanes(call.kernel, target.lanes)
+        return in_lanes(call.program(target.threads, target.memories), target.lanes)
     assert schedule is not None
     return lower(schedule, call.layouts, target.alignment)
 
@@ -244,16 +246,27 @@ def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: 
 
     Args:
         dims: of the graph, in the order in which kernels are given them.
+
+    A program of groups of threads that cannot be proved gives way to the plain one.
     """
+    try:
+        function = _finished(call, lowered, target)
+    except SternaError as problem:
+        if call.shared is None or not isinstance(call.kernel, Function) or not _UNPROVED & set(problem.codes):
+            raise
+        function = _finished(call, in_lanes(call.kernel, target.lanes), target)
+    used = used_dims(function)
+    return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
+
+
+def _finished(call: Call, lowered: Function, target: Target) -> Function:
     if call.in_place:
         lowered = replace(
             lowered,
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    function = with_checks(finish(lowered, target.rounded, without_roots(target)), call.kernel)
-    used = used_dims(function)
-    return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
+    return with_checks(finish(lowered, target.rounded, without_roots(target)), call.kernel)
 
 
 def _name(number: int, call: Call) -> str:

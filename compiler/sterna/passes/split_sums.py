@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from sterna.errors import SternaError
+from sterna.ir import dtypes
 from sterna.ir.graph import TensorType, Value
 from sterna.loops.program import most
 from sterna.passes.context import PassContext
@@ -132,8 +133,12 @@ def _nanoseconds(call: Call, target: Target) -> float:
     assert device is not None
     if schedule is None or not schedule.tasks:
         return inf
-    in_fragments = any(stage.tensorized is not None for stage in schedule.stages.values())
-    rate = device.fragment_multiply_adds_per_ns if in_fragments else device.multiply_adds_per_ns
+    bits = [
+        dtypes.bits(stage.tensorized.intrinsic.operands[0])
+        for stage in schedule.stages.values()
+        if stage.tensorized is not None
+    ]
+    rate = device.fragment_rate(max(bits)) if bits else device.multiply_adds_per_ns
     work = most(call_multiply_adds(call)) / rate
     moved = call_bytes(call) / device.bytes_per_ns
     return max(work, moved) / threads.busy(schedule.tasks) + device.launch_ns
