@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -81,15 +82,53 @@ def exported(torch: ModuleType, model: Any, example_inputs: Any, dynamic_shapes:
         if isinstance(given, (list, tuple))
         else ((given,), {})
     )
+    _check_arguments(model, args, kwargs)
     try:
         with torch.no_grad():
             return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as problem:  # its errors have no common type
-        text = str(problem).strip().splitlines() or [type(problem).__name__]
+        why, fix = _explained(str(problem) or type(problem).__name__)
         title = f"PyTorch cannot export the module {type(model).__name__}"
-        raise error(
-            "E0113", title, text[0][:400], fix="torch.export.export(module, example_inputs) says more"
-        ) from None
+        raise error("E0113", title, why, fix=fix) from None
+
+
+def _check_arguments(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses example inputs that are not the arguments of the module's `forward` (E0106)."""
+    try:
+        signature = inspect.signature(model.forward)
+    except (AttributeError, TypeError, ValueError):
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        title = f"example_inputs are not the arguments of the module {type(model).__name__}"
+        fix = f"a tuple, or a mapping by name, of the arguments {signature}"[:400]
+        raise error("E0106", title, str(problem), fix=fix) from None
+
+
+#: What is in PyTorch's message -> the line that says why (None: its first), and how it is mended.
+_CAUSES: tuple[tuple[str, str | None, str], ...] = (
+    ("data-dependent expression", None,
+     "choose between values by torch.where, between branches by torch.cond, and repeat by while_loop"),
+    ("Constraints violated", "  - ",
+     "leave that dimension out of dynamic_shapes, or give example_inputs in which it is 2 or more"),
+    ("`dynamic_shapes`", None, 'dynamic_shapes as example_inputs are: ({0: torch.export.Dim("batch", max=16)},)'),
+    ("dynamic_shapes to be", None, 'dynamic_shapes as example_inputs are: ({0: torch.export.Dim("batch", max=16)},)'),
+    (".numpy() is not supported", None, "compute with tensors in place of NumPy's arrays"),
+    ("ScriptModule", None, "give the module that it was made of, or save it and give the .pt file"),
+    ("PackedParams", None, "quantize the module by pt2e or torchao, or give it before it is quantized"),
+    ("but found at least two devices", None, "give a module and example_inputs that are on the CPU: module.cpu()"),
+)  # fmt: skip
+
+
+def _explained(message: str) -> tuple[str, str]:
+    """Why PyTorch cannot export a module, and what helps."""
+    lines = [line for line in message.strip().splitlines() if line.strip()]
+    for sign, start, fix in _CAUSES:
+        if sign in message:
+            said = next((line.removeprefix(start) for line in lines if line.startswith(start)), None) if start else None
+            return (said or lines[0])[:400], fix
+    return lines[0][:400], "torch.export.export(module, example_inputs) says more"
 
 
 def of_program(torch: ModuleType, program: Any, name: str) -> Model:

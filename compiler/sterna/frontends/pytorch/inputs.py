@@ -112,9 +112,17 @@ def _sizes(
 ) -> dict[str, Int]:
     """The sizes of the symbols: given, implied by given shapes, or open."""
     known: dict[str, Int] = {}
+    of_data = [name for name in program.ranges if name not in names]
     for name, size in dims.items():
+        if name in of_data:
+            if not isinstance(size, tuple):
+                text = f"the data decide the dimension {name}, of which only bounds can be given"
+                problems.append(Diagnostic("E0106", text, (), Advice(dims_given({name: (1, size)}))))
+            else:
+                _check(name, *size, program, problems)
+            continue
         if name not in names:
-            fix = f"its open dimensions: {', '.join(names) or 'none'}"
+            fix = f"its open dimensions: {', '.join((*names, *of_data)) or 'none'}"
             problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
             continue
         low, high = size if isinstance(size, tuple) else (size, size)
@@ -144,7 +152,7 @@ def _sizes(
     if missing:
         text = f"the model has dimensions without an upper bound: {', '.join(missing)}"
         wanted = Advice(
-            dims_given(dict.fromkeys(missing, "1")), ", or a range: ", dims_given(dict.fromkeys(missing, "1..8"))
+            dims_given(dict.fromkeys(missing, "1")), ", or a range: ", dims_given(dict.fromkeys(missing, (1, 8)))
         )
         problems.append(Diagnostic("E0105", text, (), wanted))
     return known

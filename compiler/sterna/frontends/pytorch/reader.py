@@ -18,7 +18,7 @@ from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
-from sterna.frontends.pytorch.expressions import parse
+from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
 from sterna.frontends.pytorch.operators.complexes import complex_translator
@@ -26,8 +26,9 @@ from sterna.frontends.pytorch.program import Arg, GraphInfo, NodeInfo, Program
 from sterna.frontends.pytorch.states import States, written
 from sterna.frontends.pytorch.support import place_of, problems_of
 from sterna.frontends.pytorch.tensors import COMPLEX, scalar_type
-from sterna.frontends.pytorch.translation import Shared, Translation
+from sterna.frontends.pytorch.translation import Shared, Translation, Translator
 from sterna.frontends.tripped import TRIPS, tripped
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Value, constant
 from sterna.ir.integer import Int, OpenSizeError, as_int
 from sterna.ir.sizes import sizes_wanted
@@ -83,6 +84,8 @@ class Reader:
         problems = problems_of(self.program, self.where)
         try:
             types, self.symbols = input_types(self.program, shapes, dims)
+            self.shared.symbols.update(self.symbols)
+            self.shared.limits |= {name: size for name, size in dims.items() if isinstance(size, tuple)}
         except SternaError as mistake:
             problems += mistake.diagnostics
         self.fail_if(problems)
@@ -146,11 +149,14 @@ class Reader:
             elif spec.kind in ("user_output", "loss_output", "user_input_mutation") and arg[0] != "as_none":
                 value = self.result(scope, arg, len(names))
                 if value in self.shared.complexes:
-                    raise error("E0111", f'the output "{_own_name(arg)}" is complex, which is not supported')
-                if value is not None:
-                    outputs.append(value)
-                    own = f"{spec.target}_after" if spec.kind == "user_input_mutation" else _own_name(arg)
-                    names.append(called or own or f"output{len(names)}")
+                    title = f'the output "{_own_name(arg)}" is complex, which is not supported'
+                    raise error("E0111", title, fix="let the module return torch.view_as_real of it")
+                if value is None:
+                    title = f'the output "{_own_name(arg)}" is one that only training needs'
+                    raise error("E0113", f"{title}, which is not supported", fix="export the module without it")
+                outputs.append(value)
+                own = f"{spec.target}_after" if spec.kind == "user_input_mutation" else _own_name(arg)
+                names.append(called or own or f"output{len(names)}")
         self.fail_if(self.problems)
         if not outputs and not states.names:
             raise error("E0103", f"{self.where} has no outputs")
@@ -246,6 +252,7 @@ class Reader:
             scope.made_by[name] = node.target
             if name in _number_names(output):
                 scope.numbers[name] = flat[n]
+                self.note_number(graph, node, name, flat[n])
                 continue
             value = flat[n]
             if isinstance(value, (Int, bool, int, float)):
@@ -254,6 +261,16 @@ class Reader:
             scope.tensors[name] = self.bound(work, target, node, scope, value, n, bool(writes) and n == 0)
             if value is not None:
                 self.wanted.setdefault(value, name)
+
+    def note_number(self, graph: GraphInfo, node: NodeInfo, name: str, found: Any) -> None:
+        """What the program says of a number that is computed from the data."""
+        said = graph.numbers.get(name)
+        if not isinstance(found, Value) or not isinstance(said, str) or not dtypes.is_integer(found.dtype):
+            return
+        self.shared.expressions.setdefault(found, said)
+        symbols = symbols_of(said)
+        if len(symbols) == 1 and (said == symbols[0] or said.startswith("Symbol(")):
+            self.shared.items.setdefault(symbols[0], found)
 
     def note_complexes(self, graph: GraphInfo, names: Sequence[str], scope: Scope) -> None:
         """Operands that are complex, among them those that are read anew after a write to their memory."""
@@ -267,12 +284,16 @@ class Reader:
         """What a node gives."""
         if target in control.OPERATORS:
             return control.OPERATORS[target](work, self.region(scope))
+        return self.translator(work, target)(work)
+
+    def translator(self, work: Translation, target: str) -> Translator:
+        """The translator of a node by whether it takes or gives complex numbers."""
         flat = _flat(list(work.arguments.values()))
         operands = [found for found in flat if isinstance(found, Value)]
         wanted = [info for info in work.results if info is not None and info.dtype in COMPLEX]
         if wanted or not self.shared.complexes.isdisjoint(operands):
-            return complex_translator(target, translator_of)(work)
-        return translator_of(work.node.target)(work)
+            return complex_translator(target, translator_of)
+        return translator_of(work.node.target)
 
     def bound(
         self, work: Translation, target: str, node: NodeInfo, scope: Scope, value: Value | None, n: int, writes: bool
@@ -288,7 +309,7 @@ class Reader:
             value = work.expand(work.cast(value, old.dtype), old.shape)
             base.write(value)
             return Tensor(value, base, lambda below: below, lambda below, new: new)
-        view = view_of(target, work, n, translator_of(node.target)) if is_view(target) else None
+        view = view_of(target, work, n, self.translator(work, target)) if is_view(target) else None
         return Tensor(value) if view is None else Tensor(value, base, *view)
 
     def checked(self, work: Translation, value: Value | None, name: str, graph: GraphInfo) -> Value | None:

@@ -9,12 +9,14 @@ from typing import Any
 
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of
+from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import NodeInfo, TensorInfo
 from sterna.frontends.pytorch.promotion import Operand, float_type, result_type
 from sterna.ir.graph import Names, Value
 from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
-from sterna_runtime.advice import Fix
+from sterna_runtime.advice import Advice, Fix
+from sterna_runtime.advice import dims as dims_given
 
 Results = Value | Int | float | None | tuple[Any, ...] | list[Any]
 Translator = Callable[["Translation"], Results]
@@ -29,12 +31,22 @@ class Shared:
         names: of dimensions.
         complexes: tensors of pairs that stand for complex ones.
         limits: the least and the greatest size of a symbol of the program; None: not bounded.
+        places: of what is not 0 in a tensor, by the scope that asks: asked twice, they are as many.
+        symbols: sizes of the inputs' symbols.
+        expressions: computed numbers -> what the program says that they are, of its symbols.
+        items: symbols that stand for a number of the data -> that number.
+        bound: the sizes that were made of these, by scope and symbol.
     """
 
     def __init__(self, names: Names, limits: Mapping[str, tuple[int, int | None]]):
-        self.names, self.limits = names, limits
+        self.names, self.limits = names, dict(limits)
         self.dequantized: dict[Value, tuple[Value, Value, Value | None, int | None]] = {}
         self.complexes: set[Value] = set()
+        self.places: dict[tuple[int, Value], Value] = {}
+        self.symbols: dict[str, Int] = {}
+        self.expressions: dict[Value, str] = {}
+        self.items: dict[str, Value] = {}
+        self.bound: dict[tuple[int, str], Int] = {}
 
 
 class Translation(Emitter):
@@ -183,7 +195,52 @@ class Translation(Emitter):
                 return as_int(item.contents.reshape(-1)[0])
             if item.data is not None and item.data.size == 1:
                 return as_int(int(item.data.reshape(-1)[0]))
+            found = self.size_of_number(item)
+            if found is not None:
+                return found
         raise error("E0107", f"{self.kind} needs sizes that are constant or follow from the inputs' sizes")
+
+    def size_of_number(self, number: Value) -> Int | None:
+        """A number that is computed from the data as a size, within the bounds that the program says; None where the
+        program does not say what the number is.
+
+        Raises:
+            SternaError: E0107, it has no upper bound.
+        """
+        text = self.shared.expressions.get(number)
+        if text is None:
+            return None
+        known = dict(self.shared.symbols)
+        for name in symbols_of(text):
+            if name in known:
+                continue
+            if name not in self.shared.items:
+                return None
+            known[name] = self._size_of_item(name, self.shared.items[name])
+        return parse(text, known)
+
+    def _size_of_item(self, name: str, value: Value) -> Int:
+        low, high = self.shared.limits.get(name, (0, None))
+        if high is None:
+            raise self.unbounded(f"a size that the data decide ({name}), which has no upper bound", name)
+        place = self.builder.scope, name
+        if place not in self.shared.bound:
+            self.shared.bound[place] = self.bind(value, low, high, name)
+        return self.shared.bound[place]
+
+    def unbounded(self, what: str, symbol: str) -> SternaError:
+        """The error for a size without a bound (E0107)."""
+        fix = Advice(
+            dims_given({symbol: (1, 1000)}),
+            ", with the greatest size that occurs, or export the module with torch._check(n <= 1000) of that number n",
+        )
+        return error("E0107", f"{self.kind} needs {what}", fix=fix)
+
+    def bind(self, count: Value, low: int, high: int, called: str = "") -> Int:
+        """A computed scalar as a size."""
+        wanted = re.sub(r"\W", "_", called or self.name) or "size"
+        name = self.shared.names.fresh(wanted if not wanted[0].isdigit() else f"_{wanted}")
+        return self.builder.bind_size(count, name, low, high, sources=self.sources, name=f"{self.name}/size")
 
     def declared_limit(self, axis: int = 0) -> int | None:
         """How large the program says that a dimension of the first result is at most; None where it does not say it."""

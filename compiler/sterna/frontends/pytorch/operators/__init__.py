@@ -16,14 +16,17 @@ _MODULES = (
     "activations",
     "attention",
     "bags",
+    "bits",
     "comparisons",
     "convolution",
     "creation",
     "decompositions",
     "experts",
+    "foreach",
     "forms",
     "found",
     "gathering",
+    "gradients",
     "linear_algebra",
     "losses",
     "matrices",
@@ -37,7 +40,9 @@ _MODULES = (
     "random",
     "recurrent",
     "reductions",
+    "reflections",
     "resampling",
+    "scaled_products",
     "scattering",
     "shapes",
     "sizes",
@@ -58,13 +63,28 @@ def translators() -> Mapping[str, Translator]:
     return MappingProxyType(table)
 
 
+#: What changes the shape of a tensor in place, never its elements: a view of it under its own name.
+_LAYOUT = frozenset(("as_strided", "detach", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"))
+#: Overloads that are called otherwise in place.
+_OVERLOADS = {
+    "transpose.default": "transpose.int", "pow.Tensor": "pow.Tensor_Tensor", "ldexp.default": "ldexp.Tensor",
+    "float_power.Tensor": "float_power.Tensor_Tensor", "floor_divide.Tensor": "floor_divide.default",
+}  # fmt: skip
+
+
 @cache
 def functional(target: str) -> tuple[str, bool]:
     """(operator that gives a new tensor, whether the one given writes that tensor in place of its first operand)."""
-    parts = target.split(".")
-    if len(parts) == 3 and parts[0] == "aten" and parts[1].endswith("_") and not parts[1].endswith("__"):
-        return f"{parts[0]}.{parts[1][:-1]}.{parts[2]}", True
-    return target, False
+    library, _, rest = target.partition(".")
+    name, _, overload = rest.partition(".")
+    if library != "aten" or not overload or name.startswith("_foreach_"):  # lists in place give nothing back
+        return target, False
+    if name.startswith("__i"):  # a &= b and its like
+        return f"aten.__{name.removeprefix('__i')}.{overload}", True
+    if not name.endswith("_") or name.endswith("__"):
+        return target, False
+    plain = f"{name[:-1]}.{overload}"
+    return f"aten.{_OVERLOADS.get(plain, plain)}", name[:-1] not in _LAYOUT
 
 
 def _registered(target: str) -> Translator | None:

@@ -101,6 +101,7 @@ def glu(t: Translation) -> Value:
 def rrelu(t: Translation) -> Value:
     if t.flag("training"):
         raise t.unsupported("in training", "export the module after model.eval()")
+    # Outside training the middle of the range is the slope.
     slope = (t.number("lower", 0.125) + t.number("upper", 1 / 3)) / 2
     return t.op("leaky_relu", t.tensor(), alpha=slope)
 
@@ -136,6 +137,7 @@ TRANSLATORS: dict[str, Translator] = {
             "hardsigmoid": hard_sigmoid, "log_sigmoid": log_sigmoid, "softplus": softplus,
             "log_sigmoid_forward": lambda t: (log_sigmoid(t), t.tensor()), "softshrink": softshrink,
             "hardshrink": hardshrink, "threshold": threshold, "glu": glu, "rrelu": rrelu,
+            "rrelu_with_noise": rrelu,
             "_softmax": _softmax("softmax"), "_log_softmax": _softmax("log_softmax"), "_safe_softmax": safe_softmax,
             "softsign": _plain("softsign"),
         }.items()

@@ -13,7 +13,7 @@ from sterna.ir.integer import IntLike
 def attended(t: Translation) -> Value:
     """softmax(q k^T * scale + mask) v; a mask of bools says what is seen, rows that see nothing give 0."""
     q, k, v = t.tensor("query"), t.tensor("key"), t.tensor("value")
-    if t.number("dropout_p", 0.0) and t.flag("train"):
+    if t.number("dropout_p", 0.0):
         raise t.unsupported("with dropout", "export the module after model.eval()")
     if t.flag("enable_gqa") and q.shape[-3] != k.shape[-3]:
         times = t.extent(q, -3) // t.extent(k, -3)
@@ -65,5 +65,7 @@ TRANSLATORS: dict[str, Translator] = {
     "aten._scaled_dot_product_flash_attention_for_cpu.default": with_statistics,
     "aten._scaled_dot_product_efficient_attention.default": with_statistics,
     "aten._scaled_dot_product_flash_attention.default": with_statistics,
+    "aten._scaled_dot_product_cudnn_attention.default": with_statistics,
+    "aten._scaled_dot_product_fused_attention_overrideable.default": with_statistics,
     "aten._scaled_dot_product_attention_math.default": with_statistics,
 }

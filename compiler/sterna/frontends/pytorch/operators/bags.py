@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sterna.errors import error
-from sterna.frontends.pytorch.operators.found import bound
+from sterna.frontends.pytorch.operators.reductions import norm_of
 from sterna.frontends.pytorch.operators.scattering import scatter
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -26,6 +26,8 @@ def embedding_bag(t: Translation) -> tuple[Value | None, ...]:
     weight, indices = t.tensor("weight"), t.cast(t.tensor("indices"), "int64")
     offsets, mode = t.cast(t.tensor("offsets"), "int64"), t.integer("mode", _SUM)
     padding = t.arg("padding_idx")
+    if padding is not None and int(padding) < 0 and "embedding_bag.padding_idx" in t.kind:
+        padding = t.extent(weight, 0) + int(padding)
     if t.flag("include_last_offset"):
         offsets = t.cut(offsets, 0, 0, offsets.shape[0] - 1)
     bags, many = offsets.shape[0], indices.shape[0]
@@ -48,7 +50,24 @@ def embedding_bag(t: Translation) -> tuple[Value | None, ...]:
         y = t.op("where", t.op("greater", counts, t.scalar(0, y.dtype)), y, t.scalar(0, y.dtype))
     if mode == _MEAN:
         y = t.op("div", y, t.op("maximum", counts, t.scalar(1, y.dtype)))
-    return y, own, t.cast(t.reshape(counts, (bags,)), "int64"), None
+    said = next(iter(t.results[1:]), None)
+    own = t.full((0,), 0, "int64") if said is not None and said.sizes == (0,) else own
+    sizes = t.cast(t.reshape(counts, (bags,)), "int64")
+    if t.flag("include_last_offset"):  # the end of the last bag counts as one more
+        sizes = t.pad(sizes, (0,), (1,))
+    return y, own, sizes, None
+
+
+def shortened_rows(t: Translation) -> Value:
+    """A table in which the rows that are looked up are no longer than `max_norm` (embedding_renorm)."""
+    table, indices = t.tensor(), t.cast(t.tensor("indices"), "int64")
+    rows, many = table.shape[0], indices.type.elements
+    used = t.op("scatter_nd", t.full((rows,), 0, "int32"), t.reshape(indices, (many, 1)), t.full((many,), 1, "int32"))
+    most = t.scalar(t.number("max_norm"), table.dtype)
+    size = norm_of(t, table, t.number("norm_type", 2.0), tuple(range(1, table.type.rank)), True)
+    hit = t.op("logical_and", t.reshape(t.cast(used, "bool"), size.shape), t.op("greater", size, most))
+    factor = t.op("div", most, t.op("add", size, t.scalar(1e-7, table.dtype)))
+    return t.op("mul", table, t.op("where", hit, factor, t.scalar(1, table.dtype)))
 
 
 def segment_reduce(t: Translation) -> Value:
@@ -133,7 +152,7 @@ def _size(t: Translation, total: Value, axis: int) -> Int:
     if most is None:
         fix = "call repeat_interleave with output_size=, or say a bound by torch._check(result.shape[0] <= n)"
         raise error("E0107", f"{t.kind} of repeats that are computed gives a tensor without an upper bound", fix=fix)
-    return bound(t, total, 0, most)
+    return t.bind(total, 0, most)
 
 
 def joined_blocks(t: Translation) -> Value:
@@ -167,6 +186,7 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 TRANSLATORS: dict[str, Translator] = {
     **_named(embedding_bag, "embedding_bag.default", "embedding_bag.padding_idx", "_embedding_bag.default",
              "_embedding_bag_forward_only.default"),
+    **_named(shortened_rows, "embedding_renorm.default"),
     **_named(segment_reduce, "segment_reduce.default"), **_named(index_reduce, "index_reduce.default"),
     **_named(repeated, "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"),
     **_named(joined_blocks, "block_diag.default"),

@@ -93,5 +93,6 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.isfinite.default": is_finite,
     "aten.signbit.default": sign_bit,
     "aten.isclose.default": is_close,
+    "aten.isreal.default": lambda t: t.full(t.tensor().shape, True, "bool"),
     **{f"aten.isin.{name}": is_in for name in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
-from sterna.frontends.pytorch.operators import transforms
+from sterna.frontends.pytorch.operators import sizes, transforms
 from sterna.frontends.pytorch.operators.pairs import joined, parts
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -123,6 +123,17 @@ def _bilinear(translate: Translator, names: tuple[str, ...]) -> Translator:
     return run
 
 
+def of_real_part(translate: Translator) -> Translator:
+    """What asks for sizes only."""
+
+    def run(t: Translation) -> Any:
+        real, _ = parts(t, t.tensor())
+        arguments = {**t.arguments, "self": real}
+        return translate(Translation(t.node, t.name, arguments, (real,), t.builder, t.origin, t.shared))
+
+    return run
+
+
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
     return {f"aten.{name}": function for name in names}
 
@@ -144,6 +155,7 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(polar, "polar.default"), **_named(exponential, "exp.default"),
     **_named(lambda t: joined(t, t.tensor("real"), t.tensor("imag")), "complex.default"),
     **transforms.TRANSLATORS,
+    **{target: of_real_part(translate) for target, translate in sizes.OF_TENSORS.items()},
 }  # fmt: skip
 
 #: Operators that are linear in each of two operands.
@@ -179,6 +191,8 @@ def complex_translator(target: str, plain: Callable[[str], Translator]) -> Trans
     """
     if target in TRANSLATORS:
         return TRANSLATORS[target]
+    if target in sizes.TESTS:
+        return plain(target)
     if target in APART:
         return apart(plain(target))
     if target in _BILINEAR:

@@ -65,6 +65,7 @@ def of_steps(t: Translation) -> Value:
 
 TRANSLATORS: dict[str, Translator] = {
     **{f"aten.conv{n}d.{overload}": convolution(n) for n in (1, 2, 3) for overload in ("default", "padding")},
+    "aten._convolution_mode.default": general,
     "aten.conv_tbc.default": of_steps,
     "aten.conv_transpose1d.default": convolution(1, True),
     "aten.conv_transpose2d.input": convolution(2, True),

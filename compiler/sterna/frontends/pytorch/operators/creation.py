@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sterna.frontends.pytorch.promotion import number_type, result_type
+from sterna.frontends.pytorch.promotion import float_type, number_type, result_type
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -53,10 +53,17 @@ def new_full(t: Translation) -> Value:
 
 
 def arange(t: Translation) -> Value:
-    start, end, step = t.arg("start", 0), t.arg("end", 0), t.arg("step", 1)
+    start, end, step = (
+        t.size_from(given) if isinstance(given, Value) and given in t.shared.expressions else given
+        for given in (t.arg("start", 0), t.arg("end", 0), t.arg("step", 1))
+    )
     dtype = t.scalar_type(result_type((start, end, step)))
     if any(isinstance(n, Value) and n.contents is None and n.data is None for n in (start, end, step)):
         raise t.unsupported("with limits that are computed from the data")
+    # Whole numbers may stand beside open sizes, whatever type they are given in.
+    start, end, step = (
+        int(given) if isinstance(given, float) and given.is_integer() else given for given in (start, end, step)
+    )
     if any(isinstance(n, float) for n in (start, end, step)):
         first, last, stride = (
             t.number(name, default) for name, default in (("start", 0.0), ("end", 0.0), ("step", 1.0))
@@ -77,19 +84,46 @@ def arange(t: Translation) -> Value:
     return t.cast(values, dtype)
 
 
-def linspace(t: Translation) -> Value:
-    """Numbers of equal distance; the second half is counted from the end, as PyTorch does."""
-    start, end, steps = t.number("start"), t.number("end"), t.integer("steps")
-    dtype = t.scalar_type("float32")
+def _is_known(t: Translation, *names: str) -> bool:
+    found = (t.arg(name) for name in names)
+    return not any(isinstance(each, Value) and each.data is None and each.contents is None for each in found)
+
+
+def _between(t: Translation, dtype: str) -> Value:
+    """Numbers of equal distance from `start` to `end`, which the data may decide, for a result of a type: ends of
+    integers are whole (`_ends`)."""
+    steps = t.integer("steps")
     check_table(steps)
-    return t.constant(np.linspace(start, end, steps).astype(dtypes.to_numpy(dtype)))
+    whole = dtype if dtypes.is_integer(dtype) else ""
+    kind = float_type(dtype)
+    start, end = (t.cast(t.as_value(t.operand(name), whole or kind), kind) for name in ("start", "end"))
+    up = np.arange(steps) / max(steps - 1, 1)
+    ends = t.op("mul", start, t.constant(1 - up, kind)), t.op("mul", end, t.constant(up, kind))
+    return t.op("add", *ends)
+
+
+def linspace(t: Translation) -> Value:
+    dtype = t.scalar_type("float32")
+    if not _is_known(t, "start", "end"):
+        return t.cast(_between(t, dtype), dtype)
+    check_table(t.integer("steps"))
+    return t.constant(np.linspace(*_ends(t, dtype), t.integer("steps")).astype(dtypes.to_numpy(dtype)))
+
+
+def _ends(t: Translation, dtype: str) -> tuple[float, float]:
+    """The first and the last number, as the type of the result has them: whole ones where it is one of integers."""
+    start, end = t.number("start"), t.number("end")
+    return (math.trunc(start), math.trunc(end)) if dtypes.is_integer(dtype) else (start, end)
 
 
 def logspace(t: Translation) -> Value:
+    dtype, base = t.scalar_type("float32"), t.number("base", 10.0)
+    if not _is_known(t, "start", "end"):
+        powers = _between(t, dtype)
+        return t.cast(t.op("pow", t.scalar(base, powers.dtype), powers), dtype)
     steps = t.integer("steps")
     check_table(steps)
-    values = np.logspace(t.number("start"), t.number("end"), steps, base=t.number("base", 10.0))
-    return t.constant(values, t.scalar_type("float32"))
+    return t.constant(np.logspace(*_ends(t, dtype), steps, base=base), dtype)
 
 
 def eye(t: Translation) -> Value:
@@ -159,7 +193,10 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(_new_filled(1), "new_ones.default"),
     **_named(full, "full.default"), **_named(full_like, "full_like.default"), **_named(new_full, "new_full.default"),
     **_named(arange, "arange.default", "arange.start", "arange.start_step"),
-    **_named(linspace, "linspace.default"), **_named(logspace, "logspace.default"),
+    **_named(linspace, "linspace.default", "linspace.Tensor_Tensor",
+             "linspace.Tensor_Scalar", "linspace.Scalar_Tensor"),
+    **_named(logspace, "logspace.default", "logspace.Tensor_Tensor", "logspace.Tensor_Scalar",
+             "logspace.Scalar_Tensor"),
     **_named(eye, "eye.default", "eye.m"), **_named(scalar_tensor, "scalar_tensor.default"),
     **_named(triangle_indices(False), "tril_indices.default"), **_named(triangle_indices(True), "triu_indices.default"),
     **{f"aten.{kind}_window.{overload}": window(kind) for kind in ("hann", "hamming", "blackman", "bartlett")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sterna.frontends import decompositions, linear_algebra
+from sterna.frontends import decompositions, elimination, linear_algebra, rotations
 from sterna.frontends.pytorch.operators.linear_algebra import of_a_batch
 from sterna.frontends.pytorch.operators.matrices import product
 from sterna.frontends.pytorch.operators.reductions import norm_of, norm_of_matrices
@@ -20,13 +20,7 @@ def _matrix(t: Translation) -> Value:
 
 
 def sign_and_log(t: Translation) -> tuple[Value, Value]:
-    """The sign of a determinant, and the log of its size."""
-    found = decompositions.eliminated(t, _matrix(t))
-    pivots = decompositions.diagonal(t, found.both)
-    last = (pivots.type.rank - 1,)
-    signs = t.op("reduce_prod", t.op("sign", pivots), axes=last, keep_dims=False)
-    size = t.op("reduce_sum", t.op("log", t.op("abs", pivots)), axes=last, keep_dims=False)
-    return t.op("mul", signs, t.reshape(found.sign, signs.shape)), size
+    return elimination.sign_and_log(t, _matrix(t))
 
 
 def log_of_determinant(t: Translation) -> Value:
@@ -53,34 +47,24 @@ def _symmetric(t: Translation) -> Value:
 
 
 def eigen(t: Translation) -> tuple[Value, Value]:
-    return decompositions.symmetric_eigen(t, _symmetric(t))
-
-
-def _completed(t: Translation, u: Value) -> Value:
-    """Orthonormal columns with those that are missing to a square matrix."""
-    rows, columns = t.extent(u, -2), t.extent(u, -1)
-    if rows == columns:
-        return u
-    q, _ = decompositions.orthogonal(t, u)
-    last = u.type.rank - 1
-    return t.op("concat", u, t.cut(q, last, columns, rows - columns), axis=last)
+    return rotations.symmetric_eigen(t, _symmetric(t))
 
 
 def singular(t: Translation) -> tuple[Value, Value, Value]:
-    u, s, v = decompositions.singular(t, _matrix(t))
+    u, s, v = rotations.singular(t, _matrix(t))
     if t.flag("full_matrices", True):
-        u, v = _completed(t, u), _completed(t, v)
+        u, v = decompositions.completed(t, u), decompositions.completed(t, v)
     return u, s, linear_algebra.turned(t, v)
 
 
 def singular_old(t: Translation) -> tuple[Value, Value, Value]:
     """torch.svd, which gives v itself, and the columns of both that are needed unless `some` is false."""
-    u, s, v = decompositions.singular(t, _matrix(t))
-    return (u, s, v) if t.flag("some", True) else (_completed(t, u), s, _completed(t, v))
+    u, s, v = rotations.singular(t, _matrix(t))
+    return (u, s, v) if t.flag("some", True) else (decompositions.completed(t, u), s, decompositions.completed(t, v))
 
 
 def singular_values(t: Translation) -> Value:
-    return decompositions.singular(t, _matrix(t))[1]
+    return rotations.singular(t, _matrix(t))[1]
 
 
 def _end(t: Translation, s: Value, greatest: bool, keep: bool = False) -> Value:
@@ -99,17 +83,22 @@ def _least_counted(t: Translation, a: Value, s: Value) -> Value:
     return t.op("maximum", t.op("mul", _end(t, s, True, True), bounds[0]), bounds[1])
 
 
+def _either(t: Translation) -> Value:
+    """A matrix; of one that is said to be symmetric only the lower triangle is read."""
+    return _symmetric(t) if t.flag("hermitian") else _matrix(t)
+
+
 def rank(t: Translation) -> Value:
-    a = _matrix(t)
-    s = decompositions.singular(t, a)[1]
+    a = _either(t)
+    s = rotations.singular(t, a)[1]
     above = t.cast(t.op("greater", s, _least_counted(t, a, s)), "int64")
     return t.op("reduce_sum", above, axes=(s.type.rank - 1,), keep_dims=False)
 
 
 def pseudo_inverse(t: Translation) -> Value:
-    a = _matrix(t)
+    a = _either(t)
     t.arguments.setdefault("rcond", 1e-15 if "pinverse" in t.kind else None)
-    u, s, v = decompositions.singular(t, a)
+    u, s, v = rotations.singular(t, a)
     counts, one = t.op("greater", s, _least_counted(t, a, s)), t.scalar(1, s.dtype)
     factors = t.op("where", counts, t.op("div", one, t.op("where", counts, s, one)), t.scalar(0, s.dtype))
     return product(t, t.op("mul", v, t.unsqueeze(factors, s.type.rank - 1)), linear_algebra.turned(t, u))
@@ -119,7 +108,7 @@ def condition(t: Translation) -> Value:
     order = t.arg("p")
     if order not in (None, 2, -2):
         raise t.unsupported(f"of the order {order}")
-    s = decompositions.singular(t, _matrix(t))[1]
+    s = rotations.singular(t, _matrix(t))[1]
     ends = _end(t, s, True), _end(t, s, False)
     return t.op("div", *(ends[::-1] if order == -2 else ends))
 
@@ -127,7 +116,7 @@ def condition(t: Translation) -> Value:
 def factors_and_pivots(t: Translation) -> tuple[Value, Value, Value]:
     """Factors in one matrix, the rows that changed places, from 1, and no fault."""
     a = _matrix(t)
-    found = decompositions.eliminated(t, a)
+    found = elimination.factors_of(t, a)
     pivots = t.op("add", found.swaps, t.scalar(1, "int64"))
     return found.both, t.cast(pivots, "int32"), t.full(a.shape[:-2], 0, "int32")
 
@@ -135,11 +124,26 @@ def factors_and_pivots(t: Translation) -> tuple[Value, Value, Value]:
 def factors_apart(t: Translation) -> tuple[Value, Value, Value]:
     """(p, l, u) with a = p l u."""
     a = _matrix(t)
-    found, unit = decompositions.eliminated(t, a), linear_algebra.identity(t, a)
-    lower = t.op("add", decompositions.triangle(t, found.both, False, -1), unit)
-    own = t.constant(np.arange(t.extent(a, -1))[:, None], "int64")
+    found = elimination.factors_of(t, a)
+    own = t.constant(np.arange(t.extent(a, -2))[:, None], "int64")
     hit = t.op("equal", own, linear_algebra.turned(t, found.order))
-    return t.cast(hit, a.dtype), lower, decompositions.triangle(t, found.both, True)
+    return t.cast(hit, a.dtype), *_triangles(t, found.both)
+
+
+def _triangles(t: Translation, both: Value) -> tuple[Value, Value]:
+    """(l, u) of both in one matrix (..., m, n): (..., m, k) with a diagonal of 1, and (..., k, n)."""
+    rows, columns = t.extent(both, -2), t.extent(both, -1)
+    k, rank = min(rows, columns), both.type.rank
+    lower = decompositions.triangle(t, t.cut(both, rank - 1, 0, k), False, -1)
+    upper = decompositions.triangle(t, t.cut(both, rank - 2, 0, k), True)
+    return t.op("add", lower, t.constant(np.eye(rows, k), both.dtype)), upper
+
+
+def factors_unpacked(t: Translation) -> tuple[Value, Value, Value]:
+    """(p, l, u) of both factors in one matrix and the rows that changed places (lu_unpack)."""
+    both, rows = t.tensor("LU_data"), t.extent(t.tensor("LU_data"), -2)
+    unit = t.expand(t.constant(np.eye(rows), both.dtype), (*both.shape[:-2], rows, rows))
+    return linear_algebra.turned(t, _exchanged(t, t.tensor("LU_pivots"), unit)), *_triangles(t, both)
 
 
 def solved_by_factors(t: Translation) -> Value:
@@ -147,26 +151,41 @@ def solved_by_factors(t: Translation) -> Value:
     is_old = "LU_data" in t.arguments
     names = ("LU_data", "LU_pivots", "self") if is_old else ("LU", "pivots", "B")
     both, pivots, b = (t.tensor(name) for name in names)
-    if not t.flag("left", True) or t.flag("adjoint"):
-        raise t.unsupported("from the right, or of transposed matrices,")
+    # x a = b is a^T x^T = b^T.
+    left = t.flag("left", True)
+    turned = t.flag("adjoint") == left
+    b = b if left else linear_algebra.turned(t, b)
     both, b = of_a_batch(t, both, b)
+    if turned:
+        other = linear_algebra.turned(t, both)
+        y = linear_algebra.triangular_solved(t, other, b)
+        x = _exchanged(t, pivots, linear_algebra.triangular_solved(t, other, y, lower=False, unit=True), back=True)
+    else:
+        y = linear_algebra.triangular_solved(t, both, _exchanged(t, pivots, b), unit=True)
+        x = linear_algebra.triangular_solved(t, both, y, lower=False)
+    return x if left else linear_algebra.turned(t, x)
+
+
+def _exchanged(t: Translation, pivots: Value, x: Value, back: bool = False) -> Value:
+    """The rows of matrices after the exchanges of an elimination, or before them."""
     swaps = t.op("sub", t.cast(pivots, "int64"), t.scalar(1, "int64"))
     last = swaps.type.rank - 1
+    count = t.extent(swaps, last)
 
     def step(number: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
-        other = t.op("gather", swaps, t.reshape(number, (1,)), axis=last)
-        return [decompositions.swapped(t, carried[0], number, t.unsqueeze(other, last))], []
+        at = t.op("sub", t.scalar(count - 1, "int64"), number) if back else number
+        other = t.op("gather", swaps, t.reshape(at, (1,)), axis=last)
+        return [elimination.swapped(t, carried[0], at, t.unsqueeze(other, last))], []
 
-    (b,), _ = t.repeat(t.extent(swaps, last), [b], step)
-    y = linear_algebra.triangular_solved(t, both, b, unit=True)
-    return linear_algebra.triangular_solved(t, both, y, lower=False)
+    (y,), _ = t.repeat(count, [x], step)
+    return y
 
 
 def power(t: Translation) -> Value:
     """Products of a matrix with itself, or of its inverse, by squaring."""
     a, n = _matrix(t), t.integer("n")
     if n < 0:
-        a, n = linear_algebra.inverted(t, a), -n
+        a, n = elimination.inverted(t, a), -n
     y: Value | None = None
     while n:
         if n % 2:
@@ -233,6 +252,7 @@ TRANSLATORS: dict[str, Translator] = {
         "default", "rcond_tensor", "atol_rtol_float", "atol_rtol_tensor"))),
     **_named(_first(factors_and_pivots, 2), "linalg_lu_factor.default"),
     **_named(factors_and_pivots, "linalg_lu_factor_ex.default", "_lu_with_info.default"),
+    **_named(factors_unpacked, "lu_unpack.default"),
     **_named(factors_apart, "linalg_lu.default"), **_named(solved_by_factors, "linalg_lu_solve.default",
                                                            "lu_solve.default"),
     **_named(power, "linalg_matrix_power.default", "matrix_power.default"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import MOST_PARTS
+from sterna.frontends.pytorch.operators.matrices import factored
 from sterna.frontends.pytorch.operators.movement import diagonal_matrices, split, split_at
 from sterna.frontends.pytorch.operators.pointwise import floor_quotient
 from sterna.frontends.pytorch.translation import Translation, Translator
@@ -149,9 +150,9 @@ def ranged(t: Translation) -> Value:
 def outer_sum(t: Translation) -> Value:
     """beta * self + alpha * a b^T (addr)."""
     own, a, b = t.together(t.tensor("self"), t.tensor("vec1"), t.tensor("vec2"))
-    y = t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
-    y = t.op("mul", y, t.as_value(t.arg("alpha", 1), y.dtype))
-    return t.op("add", t.op("mul", own, t.as_value(t.arg("beta", 1), y.dtype)), y)
+    y = factored(t, t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0]))), "alpha")
+    # What is no number does not count where beta is 0.
+    return y if t.arg("beta", 1) == 0 else t.op("add", factored(t, own, "beta"), y)
 
 
 def power_of_floats(t: Translation) -> Value:

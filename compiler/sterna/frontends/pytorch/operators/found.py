@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -28,22 +27,19 @@ def sized(
     )
     if count.data is not None:
         return found, as_int(int(count.data))
-    return found, bound(t, count, 0, limit)
-
-
-def bound(t: Translation, count: Value, low: int, high: int) -> Int:
-    """A computed scalar as a size."""
-    wanted = re.sub(r"\W", "_", t.name) or "size"
-    name = t.shared.names.fresh(wanted if not wanted[0].isdigit() else f"_{wanted}")
-    return t.builder.bind_size(count, name, low, high, sources=t.sources, name=f"{t.name}/size")
+    return found, t.bind(count, 0, limit)
 
 
 def nonzero_of(t: Translation, x: Value) -> Value:
     """Positions of what is not 0, one column each: (dimensions, count)."""
     if x.data is not None:
         return t.constant(np.stack(np.nonzero(walked(x.data))).astype(np.int64))
-    (places,), count = sized(t, "non_zero", x, most=x.type.elements)
-    return t.cut(places, 1, 0, count)
+    place = t.builder.scope, x
+    known = t.shared.places.get(place)
+    if known is None:
+        (places,), count = sized(t, "non_zero", x, most=x.type.elements)
+        known = t.shared.places[place] = t.cut(places, 1, 0, count)
+    return known
 
 
 def places_of(t: Translation, mask: Value) -> list[Value]:
@@ -136,6 +132,7 @@ def nonzero_rows(t: Translation) -> Value:
 TRANSLATORS: dict[str, Translator] = {
     "aten.nonzero.default": nonzero,
     "aten.nonzero_numpy.default": nonzero_numpy,
+    "aten.where.default": nonzero_numpy,
     "aten.argwhere.default": nonzero,
     "aten.masked_select.default": masked_select,
     "aten.item.default": item,
@@ -147,4 +144,4 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.nonzero_static.default": nonzero_rows,
 }
 
-__all__ = ["TRANSLATORS", "bound", "nonzero_of", "places_of", "sized"]
+__all__ = ["TRANSLATORS", "nonzero_of", "places_of", "sized"]

@@ -9,7 +9,7 @@ from sterna.ir.graph import Value
 
 
 def gather(t: Translation) -> Value:
-    x, index = t.tensor(), t.tensor("index")
+    x, index = t.tensor(), t.cast(t.tensor("index"), "int64")
     if not x.type.rank:
         return t.expand(x, index.shape)
     axis = t.dim()
@@ -98,6 +98,17 @@ def index(t: Translation) -> Value:
     return t.transpose(found, order)
 
 
+def index_by_mask(t: Translation) -> Value:
+    """x[i, j] where a mask holds, and one number elsewhere, where the indices do not count (_unsafe_masked_index)."""
+    mask = t.tensor("mask")
+    given = t.arg("indices", [])
+    t.arguments["indices"] = [
+        each if each is None else t.op("where", mask, each, t.scalar(0, each.dtype)) for each in given
+    ]
+    found = index(t)
+    return t.op("where", mask, found, t.as_value(t.arg("fill", 0), found.dtype))
+
+
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
     return {f"aten.{name}": function for name in names}
 
@@ -106,5 +117,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(gather, "gather.default"), **_named(take_along, "take_along_dim.default"),
     **_named(index_select, "index_select.default"), **_named(embedding, "embedding.default"),
     **_named(take, "take.default"),
+    **_named(index_by_mask, "_unsafe_masked_index.default"),
     **_named(index, "index.Tensor", "_unsafe_index.Tensor", "_index.Tensor"),
 }  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sterna.frontends import linear_algebra
+import math
+
+from sterna.frontends import elimination, linear_algebra
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 from sterna.ops.types import broadcast
 
 
@@ -39,12 +42,12 @@ def cholesky_with_info(t: Translation) -> tuple[Value, Value]:
 
 
 def inverse(t: Translation) -> Value:
-    return linear_algebra.inverted(t, _first(t, "A", "self"))
+    return elimination.inverted(t, _first(t, "A", "self"))
 
 
 def inverse_with_info(t: Translation) -> tuple[Value, Value]:
     a = t.tensor("A")
-    return linear_algebra.inverted(t, a), _no_faults(t, a)
+    return elimination.inverted(t, a), _no_faults(t, a)
 
 
 def of_a_batch(t: Translation, a: Value, b: Value) -> tuple[Value, Value]:
@@ -65,7 +68,7 @@ def _solved_left(t: Translation, a: Value, b: Value) -> Value:
     is_vector = b.type.rank == 1 or (b.type.rank == a.type.rank - 1 and b.shape == a.shape[:-1])
     if is_vector:
         b = t.unsqueeze(b, b.type.rank)
-    x = linear_algebra.solved(t, *of_a_batch(t, a, b))
+    x = elimination.solved(t, *of_a_batch(t, a, b))
     return t.reshape(x, x.shape[:-1]) if is_vector else x
 
 
@@ -81,6 +84,24 @@ def solve_with_info(t: Translation) -> tuple[Value, Value]:
 def _solve_with_factors(t: Translation) -> tuple[Value | None, ...]:
     a = t.tensor("A")
     return _solved(t, a, t.tensor("B")), None, None, _no_faults(t, a)
+
+
+def tensor_inverse(t: Translation) -> Value:
+    """Of a tensor as a matrix, whose rows are its first `ind` dimensions."""
+    a, count = t.tensor(), t.integer("ind", 2)
+    rows, columns = a.shape[:count], a.shape[count:]
+    n, m = (math.prod(sizes, start=as_int(1)) for sizes in (rows, columns))
+    return t.reshape(elimination.inverted(t, t.reshape(a, (n, m))), (*columns, *rows))
+
+
+def tensor_solve(t: Translation) -> Value:
+    """The x whose product with a tensor, summed over all dimensions of x, is another one."""
+    a, b = t.tensor(), t.tensor("other")
+    moved = [t.axis(n, a.type.rank) for n in t.ints("dims")] if t.arg("dims") is not None else []
+    a = t.transpose(a, (*(n for n in range(a.type.rank) if n not in moved), *moved))
+    columns, n = a.shape[b.type.rank :], b.type.elements
+    x = _solved(t, t.reshape(a, (n, math.prod(columns, start=as_int(1)))), t.reshape(b, (n,)))
+    return t.reshape(x, columns)
 
 
 def solve_triangular(t: Translation) -> Value:
@@ -117,5 +138,6 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.inverse.default": inverse, "aten.linalg_inv.default": inverse,
     "aten.linalg_inv_ex.default": inverse_with_info, "aten.linalg_solve.default": solve,
     "aten.linalg_solve_ex.default": solve_with_info, "aten._linalg_solve_ex.default": _solve_with_factors,
+    "aten.linalg_tensorinv.default": tensor_inverse, "aten.linalg_tensorsolve.default": tensor_solve,
     "aten.linalg_solve_triangular.default": solve_triangular, "aten.triangular_solve.default": solve_triangular_old,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from sterna.errors import error
 from sterna.frontends import special
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import MOST_TAPS
+from sterna.frontends.incomplete_gamma import incomplete_gamma
 from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -106,7 +107,8 @@ def logit(t: Translation) -> Value:
     x = t.floating()
     if t.arg("eps") is not None:
         eps = t.number("eps")
-        x = t.op("clip", x, min=eps, max=1 - eps)
+        low = _number(t, eps, x)
+        x = t.op("where", t.op("less", x, low), low, t.op("minimum", x, _number(t, 1 - eps, x)))
     return t.op("log", t.op("div", x, t.op("sub", _number(t, 1, x), x)))
 
 
@@ -170,6 +172,15 @@ def zeta(t: Translation) -> Value:
     return t.op("zeta", *t.together(t.operand("self"), t.operand("other"), floats=True))
 
 
+def _incomplete_gamma(upper: bool) -> Translator:
+    def translate(t: Translation) -> Value:
+        a, x = t.together(t.tensor(), t.tensor("other"), floats=True)
+        shape = t.broadcast(a, x)
+        return incomplete_gamma(t, t.expand(a, shape), t.expand(x, shape), upper)
+
+    return translate
+
+
 _SPECIAL: dict[str, special.Function] = {
     **dict.fromkeys(("lgamma", "special_gammaln"), special.core("lgamma")),
     **dict.fromkeys(("digamma", "special_digamma", "special_psi"), special.core("digamma")),
@@ -205,5 +216,7 @@ TRANSLATORS: dict[str, Translator] = {
     },
     **{f"aten.{name}.{overload}": xlogy for name in ("xlogy", "special_xlogy")
        for overload in ("Tensor", "Scalar_Other", "Scalar_Self", "default", "other_scalar", "self_scalar")},
+    **dict.fromkeys(("aten.igamma.default", "aten.special_gammainc.default"), _incomplete_gamma(False)),
+    **dict.fromkeys(("aten.igammac.default", "aten.special_gammaincc.default"), _incomplete_gamma(True)),
     "aten.ldexp.Tensor": scaled_by_power, "aten.copysign.Tensor": copysign, "aten.copysign.Scalar": copysign,
 }  # fmt: skip

@@ -21,7 +21,14 @@ def product(t: Translation, a: Value, b: Value) -> Value:
 
 
 def _matmul(first: str, second: str) -> Translator:
-    return lambda t: product(t, t.tensor(first), t.tensor(second))
+    """Of two tensors, in the type of the result where the call names one."""
+
+    def translate(t: Translation) -> Value:
+        a, b = t.tensor(first), t.tensor(second)
+        dtype = t.scalar_type("", "out_dtype")
+        return product(t, t.cast(a, dtype), t.cast(b, dtype)) if dtype else product(t, a, b)
+
+    return translate
 
 
 def linear(t: Translation) -> Value:
@@ -36,7 +43,8 @@ def linear(t: Translation) -> Value:
     return y if bias is None else t.op("add", y, bias)
 
 
-def _factored(t: Translation, x: Value, name: str) -> Value:
+def factored(t: Translation, x: Value, name: str) -> Value:
+    """A tensor times a number among the arguments."""
     factor = t.arg(name, 1)
     return x if factor == 1 else t.op("mul", x, t.as_value(factor, x.dtype))
 
@@ -46,13 +54,15 @@ def added_product(first: str, second: str, summed: bool = False) -> Translator:
 
     def translate(t: Translation) -> Value:
         own, a, b = t.tensor("self"), t.tensor(first), t.tensor(second)
+        dtype = t.scalar_type("", "out_dtype")
+        a, b = (t.cast(a, dtype), t.cast(b, dtype)) if dtype else (a, b)
         quantized = None if summed else integer_linear(t, a, b, None, transposed=True)
         y = product(t, a, b) if quantized is None else quantized
         y = t.op("reduce_sum", y, axes=(0,), keep_dims=False) if summed else y
-        y = _factored(t, y, "alpha")
+        y = factored(t, y, "alpha")
         if t.arg("beta", 1) == 0:
             return y
-        return t.op("add", _factored(t, t.cast(own, y.dtype), "beta"), y)
+        return t.op("add", factored(t, t.cast(own, y.dtype), "beta"), y)
 
     return translate
 
@@ -62,14 +72,37 @@ def integer_product(t: Translation) -> Value:
     return standard(t, "MatMulInteger", t.tensor("self"), t.tensor("mat2"))
 
 
+def inner(t: Translation) -> Value:
+    """Sums over the last dimensions of both, of which either may have none."""
+    a, b = t.together(t.tensor(), t.tensor("other"))
+    if not a.type.rank or not b.type.rank:
+        return t.op("mul", a, b)
+    k = a.shape[-1]
+    rows, columns = (t.reshape(x, (math.prod(x.shape[:-1], start=as_int(1)), k)) for x in (a, b))
+    return t.reshape(product(t, rows, t.transpose(columns, (1, 0))), (*a.shape[:-1], *b.shape[:-1]))
+
+
 def outer(t: Translation) -> Value:
     a, b = t.together(t.tensor("self"), t.tensor("vec2"))
     return t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
 
 
+def _spelled_out(terms: str, values: list[Value]) -> str:
+    """Terms with letters for their dots, of which the result has none: these dimensions are summed."""
+    free = [letter for letter in "ZYXWVUTSRQPONMLKJIHGFEDCBA" if letter not in terms]
+    spelled = []
+    for term, value in zip(terms.split(","), values, strict=False):
+        count = value.type.rank - len(term.replace("...", ""))
+        spelled.append(term.replace("...", "".join(reversed(free[: max(count, 0)]))))
+    return ",".join(spelled)
+
+
 def einsum(t: Translation) -> Value:
     equation = str(t.arg("equation", "")).replace(" ", "")
     values = t.tensors("tensors")
+    terms, arrow, result = equation.partition("->")
+    if arrow and "..." in terms and "..." not in result:
+        equation = f"{_spelled_out(terms, values)}->{result}"
     dtype = result_type(values)
     return standard(t, "Einsum", *(t.cast(value, dtype) for value in values), equation=equation)
 
@@ -79,6 +112,18 @@ def bilinear(t: Translation) -> Value:
     a, b, weight, bias = t.tensor("input1"), t.tensor("input2"), t.tensor("weight"), t.maybe("bias")
     y = standard(t, "Einsum", a, weight, b, equation="...i,oij,...j->...o")
     return y if bias is None else t.op("add", y, bias)
+
+
+def trilinear(t: Translation) -> Value:
+    """Three tensors, each given dimensions of one element, multiplied and summed over some dimensions."""
+    values = [t.tensor(name) for name in ("i1", "i2", "i3")]
+    given = [t.ints(f"expand{n}") for n in (1, 2, 3)]
+    rank = values[0].type.rank + len(given[0])
+    letters = "abcdefghijklmnopqrstuvwxyz"[:rank]
+    parts = ["".join(letter for n, letter in enumerate(letters) if n not in own) for own in given]
+    summed = t.ints("sumdim")
+    rest = "".join(letter for n, letter in enumerate(letters) if n not in summed)
+    return standard(t, "Einsum", *values, equation=f"{','.join(parts)}->{rest}")
 
 
 def cross(t: Translation) -> Value:
@@ -139,6 +184,11 @@ def tensordot(t: Translation) -> Value:
     a, b = t.together(t.tensor("self"), t.tensor("other"))
     first = [t.axis(n, a.type.rank) for n in t.ints("dims_self")]
     second = [t.axis(n, b.type.rank) for n in t.ints("dims_other")]
+    for m, n in zip(first, second, strict=True):  # one element stands for as many as the other tensor has
+        if a.shape[m] == 1 and b.shape[n] != 1:
+            b = t.op("reduce_sum", b, axes=(n,), keep_dims=True)
+        elif b.shape[n] == 1 and a.shape[m] != 1:
+            a = t.op("reduce_sum", a, axes=(m,), keep_dims=True)
     rest = [n for n in range(a.type.rank) if n not in first], [n for n in range(b.type.rank) if n not in second]
     inner = math.prod((a.shape[n] for n in first), start=as_int(1))
     rows, columns = ([x.shape[n] for n in left] for x, left in zip((a, b), rest, strict=True))
@@ -168,16 +218,19 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 
 
 TRANSLATORS: dict[str, Translator] = {
-    **_named(_matmul("self", "mat2"), "mm.default", "bmm.default"),
-    **_named(_matmul("self", "other"), "matmul.default", "inner.default", "linalg_matmul.default"),
+    **_named(_matmul("self", "mat2"), "mm.default", "bmm.default", "mm.dtype", "bmm.dtype"),
+    **_named(_matmul("self", "other"), "matmul.default", "linalg_matmul.default"),
+    **_named(inner, "inner.default"),
     **_named(_matmul("self", "tensor"), "dot.default"), **_named(_matmul("self", "vec"), "mv.default"),
     **_named(_matmul("self", "other"), "vdot.default"),
     **_named(linear, "linear.default"), **_named(integer_product, "_int_mm.default"),
-    **_named(added_product("mat1", "mat2"), "addmm.default"), **_named(added_product("mat", "vec"), "addmv.default"),
-    **_named(added_product("batch1", "batch2"), "baddbmm.default"),
+    **_named(added_product("mat1", "mat2"), "addmm.default", "addmm.dtype"),
+    **_named(added_product("mat", "vec"), "addmv.default"),
+    **_named(added_product("batch1", "batch2"), "baddbmm.default", "baddbmm.dtype"),
     **_named(added_product("batch1", "batch2", True), "addbmm.default"),
     **_named(outer, "outer.default", "ger.default"), **_named(einsum, "einsum.default"),
-    **_named(bilinear, "bilinear.default"), **_named(cross, "linalg_cross.default", "cross.default"),
+    **_named(bilinear, "bilinear.default"), **_named(trilinear, "_trilinear.default"),
+    **_named(cross, "linalg_cross.default", "cross.default"),
     **_named(tensordot, "tensordot.default"), **_named(trace, "trace.default"),
     **_named(chained, "linalg_multi_dot.default", "chain_matmul.default"),
     **_named(distances, "cdist.default", "_cdist_forward.default"),
@@ -185,4 +238,4 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(pairwise_distance, "pairwise_distance.default"), **_named(kron, "kron.default"),
 }  # fmt: skip
 
-__all__ = ["TRANSLATORS", "product"]
+__all__ = ["TRANSLATORS", "factored", "product"]

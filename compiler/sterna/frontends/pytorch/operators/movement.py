@@ -231,7 +231,7 @@ def flip(t: Translation) -> Value:
         if t.kind.startswith("aten.fliplr")
         else (0,)
         if t.kind.startswith("aten.flipud")
-        else t.axes("dims", x.type.rank)
+        else tuple(t.axis(n, x.type.rank) for n in t.ints("dims"))
     )
     return reversed_along(t, x, axes)
 
@@ -278,22 +278,29 @@ def rot90(t: Translation) -> Value:
 def padded(t: Translation, x: Value, amounts: Sequence[Int], mode: str, value: Any = 0) -> Value:
     """A tensor padded as PyTorch says: pairs of amounts, those of the last dimension first. Negative ones crop."""
     before, after = [as_int(0)] * x.type.rank, [as_int(0)] * x.type.rank
+    crops: dict[int, list[int]] = {}
     if len(amounts) % 2 or len(amounts) > 2 * x.type.rank:
         raise error("E0109", f"{len(amounts)} amounts of padding for {x.type}")
     for n in range(len(amounts) // 2):
         axis = x.type.rank - 1 - n
-        first, last = amounts[2 * n], amounts[2 * n + 1]
-        crop_first, crop_last = (-(int(v)) if v.is_const and int(v) < 0 else 0 for v in (first, last))
-        if crop_first or crop_last:
-            x = t.cut(x, axis, crop_first, x.shape[axis] - crop_first - crop_last)
-        before[axis], after[axis] = (as_int(0) if v.is_const and int(v) < 0 else v for v in (first, last))
-    if mode == "constant":
-        return t.pad(x, before, after, value)
-    sizes = t.dimensions([*before, *after])
-    names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+        ends = amounts[2 * n], amounts[2 * n + 1]
+        crops[axis] = [-(int(v)) if v.is_const and int(v) < 0 else 0 for v in ends]
+        before[axis], after[axis] = (as_int(0) if v.is_const and int(v) < 0 else v for v in ends)
+    names = {"constant": "", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode not in names:
         raise error("E0109", f"the mode of {t.kind} is {mode!r}")
-    return standard(t, "Pad", x, sizes, mode=names[mode])
+
+    def cropped(y: Value) -> Value:
+        for axis, (first, last) in crops.items():
+            y = t.cut(y, axis, first, y.shape[axis] - first - last)
+        return y
+
+    if mode == "constant":
+        return t.pad(cropped(x), before, after, value)
+    # What is cropped at one end still counts for what is padded at the other, unless it is what stands at that end.
+    x = cropped(x) if mode == "circular" else x
+    y = standard(t, "Pad", x, t.dimensions([*before, *after]), mode=names[mode])
+    return y if mode == "circular" else cropped(y)
 
 
 def pad(t: Translation) -> Value:
@@ -337,7 +344,11 @@ def diagonal_matrices(t: Translation) -> Value:
     column = t.op("clip", row, min=0)
     column = t.op("minimum", column, t.op("sub", t.as_value(x.shape[-1]), t.scalar(1, "int64")))
     spread = t.op("gather", wide, column, axis=wide.type.rank - 1)
-    return t.op("where", hit, spread, t.scalar(0, x.dtype))
+    made = t.op("where", hit, spread, t.scalar(0, x.dtype))
+    rank = made.type.rank
+    at = tuple(t.axis(t.integer(name, default), rank) for name, default in (("dim1", -2), ("dim2", -1)))
+    rest = iter(range(rank - 2))
+    return t.transpose(made, [rank - 2 + at.index(n) if n in at else next(rest) for n in range(rank)])
 
 
 def diag(t: Translation) -> Value:
@@ -350,12 +361,13 @@ def diag(t: Translation) -> Value:
 
 def differences(t: Translation) -> Value:
     """Each element less the one before it, `n` times over."""
-    x = t.tensor()
+    x, times = t.tensor(), t.integer("n", 1)
+    if not times:  # as it is, whatever stands before and after
+        return x
     axis = t.dim(default=-1)
     parts = [t.maybe("prepend"), x, t.maybe("append")]
     given = [part for part in parts if part is not None]
     x = given[0] if len(given) == 1 else t.op("concat", *_common(t, given), axis=axis)
-    times = t.integer("n", 1)
     if times > MOST_TAPS:
         raise error("E0109", f"{t.kind} {times} times over")
     for _ in range(times):
@@ -428,7 +440,8 @@ TRANSLATORS: dict[str, Translator] = {
              "unsafe_split_with_sizes.default", "split.default"),
     **_named(split_at, "tensor_split.indices"),
     **_named(unbind, "unbind.int", "unbind_copy.int"),
-    **_named(cat, "cat.default", "concat.default", "concatenate.default"), **_named(stack, "stack.default"),
+    **_named(cat, "cat.default", "concat.default", "concatenate.default"),
+    **_named(stack, "stack.default", "_stack.default"),
     **_named(stacked_along(1, 1), "hstack.default"),
     **_named(stacked_along(2, 0), "vstack.default", "row_stack.default"),
     **_named(stacked_along(3, 2), "dstack.default"),
@@ -443,7 +456,7 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(diag, "diag.default"), **_named(differences, "diff.default"),
     **_named(_triangle(True), "triu.default"), **_named(_triangle(False), "tril.default"),
     **_named(pixel_shuffle, "pixel_shuffle.default"), **_named(pixel_unshuffle, "pixel_unshuffle.default"),
-    **_named(channel_shuffle, "channel_shuffle.default"),
+    **_named(channel_shuffle, "channel_shuffle.default", "native_channel_shuffle.default"),
     **_named(meshgrid, "meshgrid.default", "meshgrid.indexing"),
 }  # fmt: skip
 

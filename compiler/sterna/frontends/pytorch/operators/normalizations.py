@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
 
@@ -89,15 +92,27 @@ def native_layer_norm(t: Translation) -> tuple[Value, ...]:
     return layer_norm(t), *_mean_and_reciprocal(t, x, axes, keep=True)
 
 
-def rms_norm(t: Translation) -> Value:
+def _root_of_squares(t: Translation) -> tuple[Value, Value]:
+    """A tensor, in float32 at least, and the root of the mean of its squares + eps."""
     x, axis = _layer(t)
-    axes = tuple(range(axis, x.type.rank))
+    dtype = x.dtype if dtypes.bits(x.dtype) > 16 else "float32"
     eps = t.arg("eps")
-    epsilon = {"float64": 2.220446049250313e-16}.get(x.dtype, 1.1920929e-07) if eps is None else float(eps)
-    squares = t.op("reduce_mean", t.op("mul", x, x), axes=axes, keep_dims=True)
-    y = t.op("div", x, t.op("sqrt", t.op("add", squares, t.scalar(epsilon, x.dtype))))
-    weight = t.maybe("weight")
-    return y if weight is None else t.op("mul", y, weight)
+    epsilon = float(np.finfo(dtypes.to_numpy(dtype)).eps) if eps is None else float(eps)
+    x = t.cast(x, dtype)
+    squares = t.op("reduce_mean", t.op("mul", x, x), axes=tuple(range(axis, x.type.rank)), keep_dims=True)
+    return x, t.op("sqrt", t.op("add", squares, t.scalar(epsilon, dtype)))
+
+
+def rms_norm(t: Translation) -> Value:
+    x, root = _root_of_squares(t)
+    y, weight = t.op("div", x, root), t.maybe("weight")
+    y = y if weight is None else t.op("mul", y, t.cast(weight, y.dtype))
+    return t.cast(y, t.tensor("input").dtype)
+
+
+def fused_rms_norm(t: Translation) -> tuple[Value, Value]:
+    """With the reciprocal of the root."""
+    return rms_norm(t), t.op("reciprocal", _root_of_squares(t)[1])
 
 
 def grouped(t: Translation, x: Value, groups: int) -> Value:
@@ -113,8 +128,11 @@ def group_norm(t: Translation) -> Value:
     return grouped(t, t.tensor("input"), t.integer("num_groups"))
 
 
-def native_group_norm(t: Translation) -> tuple[Value | None, ...]:
-    return grouped(t, t.tensor("input"), t.integer("group")), None, None
+def native_group_norm(t: Translation) -> tuple[Value, ...]:
+    """With the mean of every group and the reciprocal of its deviation."""
+    x, groups = t.tensor("input"), t.integer("group")
+    flat = t.reshape(x, (x.shape[0], groups, math.prod(x.shape[2:], start=as_int(t.extent(x, 1) // groups))))
+    return grouped(t, x, groups), *_mean_and_reciprocal(t, flat, (2,), keep=False)
 
 
 def instance_norm(t: Translation) -> Value:
@@ -152,6 +170,6 @@ TRANSLATORS: dict[str, Translator] = {
     "aten._native_batch_norm_legit.no_stats": native_batch_norm_of_batch,
     **_named(layer_norm, "layer_norm"), **_named(native_layer_norm, "native_layer_norm"),
     **_named(weight_norm, "_weight_norm"), **_named(weight_norm_interface, "_weight_norm_interface"),
-    **_named(rms_norm, "rms_norm"), **_named(group_norm, "group_norm"),
+    **_named(rms_norm, "rms_norm"), **_named(fused_rms_norm, "_fused_rms_norm"), **_named(group_norm, "group_norm"),
     **_named(native_group_norm, "native_group_norm"), **_named(instance_norm, "instance_norm"),
 }  # fmt: skip

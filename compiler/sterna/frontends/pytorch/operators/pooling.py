@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import MOST_COUNTED, MOST_TAPS
+from sterna.frontends.emitter import MOST_COUNTED, MOST_TAPS, is_float
+from sterna.frontends.pytorch.operators.pointwise import truncated
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard, standard_results
 from sterna.ir.graph import Value
@@ -62,6 +63,8 @@ def max_pool_with_places(t: Translation, x: Value, spatial: int) -> tuple[Value,
 
 
 def avg_pool(t: Translation, x: Value, spatial: int) -> Value:
+    if not is_float(x):  # the quotients of integers are cut off
+        return t.cast(truncated(t, avg_pool(t, t.cast(x, "float64"), spatial)), x.dtype)
     settings = _settings(t, spatial)
     counted = int(t.flag("count_include_pad", True))
     if t.arg("divisor_override") is None:

@@ -294,6 +294,34 @@ def fake_channel(t: Translation) -> Value:
     return _faked(t, x, *(_spread(t, t.arg(name), x, axis, "float32") for name in ("scale", "zero_point")))
 
 
+def fake_with_mask(translate: Translator) -> Translator:
+    """With where the result was not clamped."""
+
+    def run(t: Translation) -> tuple[Value, Value]:
+        y, x = translate(t), t.floating()
+        assert isinstance(y, Value)
+        scale, zero = t.as_value(t.arg("scale"), "float32"), t.as_value(t.arg("zero_point", 0), "float32")
+        if scale.type.rank:
+            axis = t.axis(t.integer("axis"), x.type.rank)
+            scale, zero = (_spread(t, value, x, axis, "float32") for value in (scale, zero))
+        whole = t.op("add", t.op("round", t.op("div", x, scale)), zero)
+        low, high = (t.scalar(t.number(name), "float32") for name in ("quant_min", "quant_max"))
+        return y, t.op("logical_and", t.op("greater_equal", whole, low), t.op("less_equal", whole, high))
+
+    return run
+
+
+def fake_learned(translate: Translator) -> Translator:
+    """With zero points that were learned: rounded, and clamped."""
+
+    def run(t: Translation) -> Any:
+        zero = t.op("round", t.as_value(t.arg("zero_point"), "float32"))
+        t.arguments["zero_point"] = t.op("clip", zero, min=t.number("quant_min"), max=t.number("quant_max"))
+        return translate(t)
+
+    return run
+
+
 def _faked(t: Translation, x: Value, scale: Value, zero: Value) -> Value:
     whole = t.op("add", t.op("round", t.op("div", x, scale)), zero)
     kept = t.op("clip", whole, min=t.number("quant_min"), max=t.number("quant_max"))
@@ -320,4 +348,8 @@ TRANSLATORS: dict[str, Translator] = {
     "aten.fake_quantize_per_tensor_affine.default": fake_tensor,
     "aten.fake_quantize_per_tensor_affine.tensor_qparams": fake_tensor,
     "aten.fake_quantize_per_channel_affine.default": fake_channel,
+    "aten.fake_quantize_per_tensor_affine_cachemask.default": fake_with_mask(fake_tensor),
+    "aten.fake_quantize_per_channel_affine_cachemask.default": fake_with_mask(fake_channel),
+    "aten._fake_quantize_learnable_per_tensor_affine.default": fake_learned(fake_tensor),
+    "aten._fake_quantize_learnable_per_channel_affine.default": fake_learned(fake_channel),
 }  # fmt: skip

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from sterna.errors import error
-from sterna.frontends.decompositions import singular
 from sterna.frontends.emitter import is_float
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.pytorch.operators.comparisons import as_bool
 from sterna.frontends.pytorch.promotion import float_type, kind
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.frontends.rotations import singular
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 
@@ -179,6 +179,13 @@ def norm(t: Translation) -> Value:
     return norm_of(t, x, float(order), _axes(t, x), t.flag("keepdim"))
 
 
+def norm_of_rest(t: Translation) -> Value:
+    """Over all dimensions but one (norm_except_dim)."""
+    v, axis = t.tensor("v"), t.integer("dim", 0)
+    kept = -1 if axis == -1 else t.axis(axis, v.type.rank)  # -1: one norm of the whole tensor
+    return norm_of(t, v, t.number("pow", 2), tuple(n for n in range(v.type.rank) if n != kept), kept >= 0)
+
+
 def any_norm(t: Translation) -> Value:
     """linalg.norm and linalg.matrix_norm of the orders that are one sum: none given, or Frobenius."""
     x, order = t.floating(), t.arg("ord")
@@ -254,16 +261,18 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(_extreme("reduce_min"), "amin.default", "min.default"),
     **_named(_extreme_and_place("reduce_max", "arg_max"), "max.dim"),
     **_named(_extreme_and_place("reduce_min", "arg_min"), "min.dim"),
-    **_named(both_extremes, "aminmax.default"),
+    **_named(both_extremes, "aminmax.default", "_aminmax.default", "_aminmax.dim"),
     **_named(_place("arg_max"), "argmax.default"), **_named(_place("arg_min"), "argmin.default"),
-    **_named(_truth("reduce_any"), "any.default", "any.dim", "any.dims"),
-    **_named(_truth("reduce_all"), "all.default", "all.dim", "all.dims"),
+    **_named(_truth("reduce_any"), "any.default", "any.dim", "any.dims", "_is_any_true.default"),
+    **_named(_truth("reduce_all"), "all.default", "all.dim", "all.dims", "_is_all_true.default"),
     **_named(variance, "var.default", "var.dim", "var.correction"),
     **_named(deviation, "std.default", "std.dim", "std.correction"),
     **_named(variance_mean, "var_mean.default", "var_mean.dim", "var_mean.correction"),
     **_named(deviation_mean, "std_mean.default", "std_mean.dim", "std_mean.correction"),
     **_named(norm, "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype", "norm.ScalarOpt_dtype",
+             "native_norm.default", "native_norm.ScalarOpt_dim_dtype",
              "linalg_vector_norm.default"),
+    **_named(norm_of_rest, "norm_except_dim.default"),
     **_named(any_norm, "linalg_norm.default", "linalg_norm.ord_str"),
     **_named(log_sum_exp, "logsumexp.default", "special_logsumexp.default"),
     **_named(_running("cumulative_sum"), "cumsum.default"), **_named(_running("cumulative_product"), "cumprod.default"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from sterna.frontends.emitter import is_float
+from sterna.frontends.pytorch.operators.forms import strided
 from sterna.frontends.pytorch.operators.gathering import indices_of, layout_of
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in
 from sterna.frontends.pytorch.operators.pointwise import floor_quotient
@@ -19,7 +24,7 @@ _REDUCTIONS = {
 
 def scatter(t: Translation) -> Value:
     """Elements of `src`, or one number, at the positions that `index` says along a dimension."""
-    x, index = t.tensor(), t.tensor("index")
+    x, index = t.tensor(), t.cast(t.tensor("index"), "int64")
     axis = t.dim() if x.type.rank else 0
     reduce = "add" if "scatter_add" in t.kind else str(t.arg("reduce", ""))
     if reduce not in _REDUCTIONS:
@@ -113,10 +118,8 @@ def replaced(t: Translation, x: Value, part: Value, axis: int, start: IntLike, s
 
 def _rows_replaced(t: Translation, x: Value, axis: int, places: Value, rows: Value, reduction: str) -> Value:
     """A tensor with slices along a dimension replaced, at computed places."""
-    order = [axis, *(n for n in range(x.type.rank) if n != axis)]
     index = t.reshape(places, (places.shape[0], 1))
-    made = t.op("scatter_nd", t.transpose(x, order), index, t.transpose(rows, order), reduction=reduction)
-    return t.transpose(made, [order.index(n) for n in range(x.type.rank)])
+    return t.op("scatter_nd", x, index, rows, axis=axis, reduction=reduction)
 
 
 def slice_scatter(t: Translation) -> Value:
@@ -165,27 +168,50 @@ def diagonal_replaced(t: Translation, x: Value, part: Value, a: int, b: int, off
     return t.transpose(made, [full.index(n) for n in range(x.type.rank)])
 
 
+def strided_scatter(t: Translation) -> Value:
+    """A tensor with the elements replaced that sizes and strides say (as_strided_scatter)."""
+    x, src = t.tensor(), t.tensor("src")
+    count, flat = src.type.elements, t.reshape(x, (x.type.elements,))
+    t.arguments["self"] = t.reshape(t.counting(x.type.elements), x.shape)
+    places = t.reshape(strided(t), (count, 1))
+    made = t.op("scatter_nd", flat, places, t.reshape(t.cast(src, x.dtype), (count,)))
+    return t.reshape(made, x.shape)
+
+
+def fill_diagonal(t: Translation) -> Value:
+    """One number on the diagonal, which begins anew below a tall matrix with `wrap`."""
+    x = t.tensor()
+    sizes = t.static(x)
+    step = sum(math.prod(sizes[n + 1 :]) for n in range(len(sizes)))
+    end = math.prod(sizes) if t.flag("wrap") or len(sizes) > 2 else min(sizes[0], sizes[1]) * sizes[1]
+    mask = np.zeros(math.prod(sizes), bool)
+    mask[:end:step] = True
+    return t.op("where", t.constant(mask.reshape(sizes), "bool"), t.as_value(t.arg("fill_value"), x.dtype), x)
+
+
 def _index_rows(reduction: str, name: str) -> Translator:
     """index_add, index_copy, index_fill: whole slices at the positions that `index` says."""
 
     def translate(t: Translation) -> Value:
-        x = t.tensor()
+        own = t.tensor()
         axis = t.dim()
-        places = t.tensor("index")
+        x = own if own.type.rank else t.reshape(own, (1,))
+        places = t.cast(t.tensor("index"), "int64")
         places = t.clamp_index(t.reshape(places, (places.type.elements,)), x.shape[axis])
         shape = [places.shape[0] if n == axis else size for n, size in enumerate(x.shape)]
         rows = t.expand(t.as_value(t.operand(name), x.dtype), shape)
         if t.arg("alpha", 1) != 1:
             rows = t.op("mul", rows, t.as_value(t.arg("alpha"), x.dtype))
-        return _rows_replaced(t, x, axis, places, rows, reduction)
+        return t.reshape(_rows_replaced(t, x, axis, places, rows, reduction), own.shape)
 
     return translate
 
 
 def masked_scatter(t: Translation) -> Value:
     """The elements of `source`, in order, where the mask holds."""
-    x, source = t.tensor(), t.tensor("source")
-    mask = t.expand(t.cast(t.tensor("mask"), "bool"), x.shape)
+    x, source, mask = t.tensor(), t.tensor("source"), t.cast(t.tensor("mask"), "bool")
+    shape = t.broadcast(x, mask)
+    x, mask = t.expand(x, shape), t.expand(mask, shape)
     flat = t.reshape(mask, (x.type.elements,))
     number = t.op("cumulative_sum", t.cast(flat, "int64"), axis=0, exclusive=True)
     many = source.type.elements
@@ -209,5 +235,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(_index_rows("add", "source"), "index_add.default"),
     **_named(_index_rows("none", "source"), "index_copy.default"),
     **_named(_index_rows("none", "value"), "index_fill.int_Scalar", "index_fill.int_Tensor"),
+    **_named(strided_scatter, "as_strided_scatter.default"), **_named(fill_diagonal, "fill_diagonal.default"),
     **_named(masked_scatter, "masked_scatter.default"),
 }  # fmt: skip

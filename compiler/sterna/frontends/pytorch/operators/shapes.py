@@ -70,7 +70,8 @@ def unflatten(t: Translation) -> Value:
 
 def squeeze(t: Translation) -> Value:
     x = t.tensor()
-    axes = t.axes("dim", x.type.rank)
+    is_none = "dim" in t.arguments and t.arg("dim", 0) in ([], ())  # an empty list is none of them, no list is all
+    axes = () if is_none else t.axes("dim", x.type.rank)
     gone = {axis for axis in axes if x.shape[axis] == 1}
     return t.reshape(x, [size for n, size in enumerate(x.shape) if n not in gone])
 
@@ -100,7 +101,7 @@ def transpose(t: Translation) -> Value:
 def reversed_axes(t: Translation) -> Value:
     """t, numpy_T, mT: the last two dimensions swapped, or all turned around."""
     x = t.tensor()
-    if t.kind.startswith(("aten.mT", "aten.mH", "aten.adjoint")):
+    if t.kind.startswith(("aten.mT", "aten.mH", "aten.matrix_H", "aten.adjoint")):
         return t.transpose(x, (*range(x.type.rank - 2), x.type.rank - 1, x.type.rank - 2))
     return t.transpose(x, tuple(range(x.type.rank))[::-1])
 
@@ -155,11 +156,11 @@ def broadcast_tensors(t: Translation) -> list[Value]:
 def unfold(t: Translation) -> Value:
     """Windows along one dimension, their elements last."""
     x = t.tensor()
+    if not x.type.rank:
+        return t.reshape(x, (t.integer("size"),))
     axis, size, step = t.dim("dimension"), t.integer("size"), t.integer("step")
     count = (x.shape[axis] - size) // step + 1
-    starts = t.op("mul", t.counting(count), t.scalar(step, "int64"))
-    index = t.op("add", t.reshape(starts, (count, 1)), t.reshape(t.counting(size), (1, size)))
-    found = t.op("gather", x, index, axis=axis)
+    found = t.op("strided", x, axis=axis, start=0, sizes=(count, size), steps=(step, 1))
     order = [n for n in range(found.type.rank) if n != axis + 1]
     return t.transpose(found, (*order, axis + 1))
 
@@ -172,13 +173,15 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(view("size"), "view.default", "_unsafe_view.default", "view_copy.default", "_reshape_alias.default"),
     **_named(view("shape"), "reshape.default", "_reshape_copy.default"),
     **_named(view_as, "view_as.default", "reshape_as.default"),
-    **_named(view_dtype, "view.dtype"),
+    **_named(view_dtype, "view.dtype", "view_copy.dtype"),
     **_named(flatten, "flatten.using_ints", "ravel.default"), **_named(unflatten, "unflatten.int"),
-    **_named(squeeze, "squeeze.default", "squeeze.dim", "squeeze.dims", "squeeze_copy.dim", "squeeze_copy.dims"),
+    **_named(squeeze, "squeeze.default", "squeeze.dim", "squeeze.dims", "squeeze_copy.default", "squeeze_copy.dim",
+             "squeeze_copy.dims"),
     **_named(unsqueeze, "unsqueeze.default", "unsqueeze_copy.default"),
     **_named(permute, "permute.default", "permute_copy.default"),
     **_named(transpose, "transpose.int", "transpose_copy.int", "swapaxes.default", "swapdims.default"),
-    **_named(reversed_axes, "t.default", "numpy_T.default", "mT.default", "t_copy.default", "adjoint.default"),
+    **_named(reversed_axes, "t.default", "numpy_T.default", "mT.default", "mH.default", "matrix_H.default",
+             "t_copy.default", "adjoint.default"),
     **_named(move, "movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist"),
     **_named(expand, "expand.default", "broadcast_to.default", "expand_copy.default"),
     **_named(expand_as, "expand_as.default"),
@@ -186,5 +189,5 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(at_least(2), "atleast_2d.default", "atleast_2d.Sequence"),
     **_named(at_least(3), "atleast_3d.default", "atleast_3d.Sequence"),
     **_named(broadcast_tensors, "broadcast_tensors.default"),
-    **_named(unfold, "unfold.default"),
+    **_named(unfold, "unfold.default", "unfold_copy.default"),
 }  # fmt: skip

@@ -151,19 +151,35 @@ _FUNCTIONS: dict[str, Translator] = {
     "sym_sqrt": _one(math.sqrt, "sqrt"), "sym_ite": if_else,
 }  # fmt: skip
 
-_TESTS = """
-    aten._assert_async.msg aten._assert_async.default aten._assert_scalar.default aten._assert_tensor_metadata.default
-    aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default aten._print.default
-    aten._functional_assert_async.msg aten._functional_assert_scalar.default
-    aten._functional_sym_constrain_range.default
-    aten._functional_sym_constrain_range_for_size.default aten.record_stream.default torch._check.default
-"""
+#: What only tests, or says something to PyTorch.
+TESTS = frozenset(
+    [
+        "aten._assert_async.msg",
+        "aten._assert_async.default",
+        "aten._assert_scalar.default",
+        "aten._assert_tensor_metadata.default",
+        "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default",
+        "aten._print.default",
+        "aten._functional_assert_async.msg",
+        "aten._functional_assert_scalar.default",
+        "aten._functional_sym_constrain_range.default",
+        "aten._functional_sym_constrain_range_for_size.default",
+        "aten.record_stream.default",
+        "torch._check.default",
+    ]
+)
 
-TRANSLATORS: dict[str, Translator] = {
+#: What asks for the sizes of a tensor.
+OF_TENSORS: dict[str, Translator] = {
     "aten.sym_size.int": size, "aten.sym_size.default": sizes, "aten.size.int": size,
     "aten.sym_storage_offset.default": memory_offset, "aten.sym_stride.int": memory_stride,
     "aten.sym_numel.default": count, "aten.numel.default": count,
-    **dict.fromkeys(_TESTS.split(), nothing),
+}  # fmt: skip
+
+TRANSLATORS: dict[str, Translator] = {
+    **OF_TENSORS,
+    **dict.fromkeys(TESTS, nothing),
     **{f"_operator.{name}": function for name, function in _ARITHMETIC.items()},
     **{f"torch.{name}": function for name, function in _FUNCTIONS.items()},
     **{f"torch.fx.experimental.symbolic_shapes.{name}": function for name, function in _FUNCTIONS.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, IntLike, as_int
 
@@ -68,6 +69,9 @@ def search_sorted(t: Translation) -> Value:
     """Where elements would stand in a sorted row."""
     rows = t.tensor("sorted_sequence" if "sorted_sequence" in t.arguments else "boundaries")
     x = t.as_value(t.operand("self"))
+    sorter = t.maybe("sorter")
+    if sorter is not None:
+        rows = t.op("gather_elements", rows, sorter, axis=rows.type.rank - 1)
     right = t.flag("right") or t.arg("side") == "right"
     rows, x = t.together(rows, x)
     operator = "less_equal" if right else "less"
@@ -80,6 +84,30 @@ def search_sorted(t: Translation) -> Value:
     return t.cast(found, "int32") if t.flag("out_int32") else found
 
 
+def _running_greatest(t: Translation, x: Value, axis: int, largest: bool) -> Value:
+    """The greatest or least element so far along a dimension."""
+    if x.dtype == "bool":
+        return t.cast(_running_greatest(t, t.cast(x, "int32"), axis, largest), "bool")
+    if largest:
+        return t.op("cumulative_max", x, axis=axis)
+    if dtypes.is_float(x.dtype):
+        return t.op("neg", t.op("cumulative_max", t.op("neg", x), axis=axis))
+    # ~x falls as x rises, for every integer.
+    return t.op("bitwise_not", t.op("cumulative_max", t.op("bitwise_not", x), axis=axis))
+
+
+def _running_extreme(t: Translation, x: Value, axis: int, largest: bool) -> tuple[Value, Value]:
+    size = t.extent(x, axis)
+    places = t.reshape(t.counting(size, "int32"), [size if n == axis else 1 for n in range(x.type.rank)])
+    y = _running_greatest(t, x, axis, largest)
+    # An element that is the extreme of what came so far stays that until a later one is.
+    hit = t.op("equal", x, y)
+    if dtypes.is_float(x.dtype):
+        hit = t.op("logical_or", hit, t.op("is_nan", x))
+    found = t.op("where", hit, t.expand(places, x.shape), t.scalar(0, "int32"))
+    return y, t.cast(_running_greatest(t, found, axis, True), "int64")
+
+
 def running_extreme(largest: bool) -> Translator:
     """cummax, cummin: the extreme of what came so far, and the last place where it stands."""
 
@@ -87,22 +115,13 @@ def running_extreme(largest: bool) -> Translator:
         x = t.tensor()
         if not x.type.rank:
             return x, t.scalar(0, "int64")
-        axis, size = t.dim(), t.extent(x, t.dim())
-        places = t.reshape(t.counting(size), [size if n == axis else 1 for n in range(x.type.rank)])
-        places = t.expand(places, x.shape)
-        reach = 1
-        # Each step doubles how far back an element looks.
-        while reach < size:
-            earlier = [t.cut(part, axis, 0, size - reach) for part in (x, places)]
-            later = [t.cut(part, axis, reach, size - reach) for part in (x, places)]
-            keep = t.op("greater_equal" if largest else "less_equal", later[0], earlier[0])
-            merged = [t.op("where", keep, a, b) for a, b in zip(later, earlier, strict=True)]
-            x, places = (
-                t.op("concat", t.cut(part, axis, 0, reach), new, axis=axis)
-                for part, new in zip((x, places), merged, strict=True)
-            )
-            reach *= 2
-        return x, places
+        rank, axis = x.type.rank, t.dim()
+        if axis < rank - 1 or rank == 1:
+            return _running_extreme(t, x, axis, largest)
+        # Rows side by side are vectors.
+        found = _running_extreme(t, t.transpose(x, (axis, *range(rank - 1))), 0, largest)
+        values, places = (t.transpose(part, (*range(1, rank), 0)) for part in found)
+        return values, places
 
     return translate
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sterna.errors import error
 from sterna.frontends.emitter import is_float
-from sterna.frontends.pytorch.operators.found import bound
 from sterna.frontends.pytorch.operators.matrices import product
 from sterna.frontends.pytorch.operators.reductions import norm_of, reduced
 from sterna.frontends.pytorch.operators.sorting import best
@@ -48,6 +49,43 @@ def histogram(t: Translation) -> Value:
     return t.cast(counted(t, place, as_int(bins), None, "int64"), x.dtype)
 
 
+def histogram_and_edges(t: Translation) -> tuple[Value, Value]:
+    """The sums of weights between edges, which are given, or of so many equal parts of a range (histogram)."""
+    x, weight = t.floating(), t.maybe("weight")
+    x = t.reshape(x, (x.type.elements,))
+    edges = t.arg("bins", 100)
+    if isinstance(edges, Value) and edges.type.rank:
+        count = t.extent(edges, 0) - 1
+    else:
+        count = t.integer("bins", 100)
+        if count < 1:
+            raise error("E0109", f"{t.kind} of {count} parts")
+        given = t.arg("range")
+        ends: list[Value] = []
+        for n, name in enumerate(("min", "max")):
+            if x.type.elements == 0:
+                given = given or (0.0, 1.0)
+            own = t.scalar(given[n], x.dtype) if given else reduced(t, f"reduce_{name}", x, (0,), False)
+            ends.append(own)
+        alike, half = t.op("equal", *ends), t.scalar(0.5, x.dtype)
+        low, high = (t.op("where", alike, t.op(side, end, half), end) for side, end in zip(
+            ("sub", "add"), ends, strict=True))  # fmt: skip
+        shares = np.arange(count + 1) / count
+        below, above = (t.constant(part, x.dtype) for part in (1 - shares, shares))
+        edges = t.op("add", t.op("mul", low, below), t.op("mul", high, above))
+    # The last part has its upper edge, too.
+    passed = t.op("less_equal", t.reshape(edges, (1, count + 1)), t.unsqueeze(x, 1))
+    place = t.op("reduce_sum", t.cast(passed, "int64"), axes=(1,), keep_dims=False)
+    place = t.op("sub", place, t.scalar(1, "int64"))
+    last = t.op("equal", x, t.take(edges, 0, count))
+    found = counted(t, t.op("where", last, t.scalar(count - 1, "int64"), place), as_int(count), weight, x.dtype)
+    if t.flag("density"):
+        widths = t.op("sub", t.cut(edges, 0, 1, count), t.cut(edges, 0, 0, count))
+        total = t.op("reduce_sum", found, axes=(0,), keep_dims=False)
+        found = t.op("div", t.op("div", found, total), widths)
+    return found, edges
+
+
 def occurrences(t: Translation) -> Value:
     """How often each number occurs, or the sum of its weights (bincount). The greatest one must have a bound."""
     x, weights = t.cast(t.tensor(), "int64"), t.maybe("weights")
@@ -58,7 +96,7 @@ def occurrences(t: Translation) -> Value:
     dtype = "int64" if weights is None else weights.dtype if weights.dtype == "float32" else "float64"
     highest = reduced(t, "reduce_max", x, (0,), False)
     count = t.op("maximum", t.op("add", highest, t.scalar(1, "int64")), t.scalar(t.integer("minlength", 0), "int64"))
-    return counted(t, x, bound(t, count, 0, most), weights, dtype)
+    return counted(t, x, t.bind(count, 0, most), weights, dtype)
 
 
 def _place(t: Translation, values: Value, index: Value, axis: int) -> Value:
@@ -250,7 +288,9 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 
 
 TRANSLATORS: dict[str, Translator] = {
-    **_named(histogram, "histc.default"), **_named(occurrences, "bincount.default"),
+    **_named(histogram, "histc.default"),
+    **_named(histogram_and_edges, "histogram.bins_tensor", "histogram.bin_ct"),
+    **_named(occurrences, "bincount.default"),
     **_named(_quantile(False), "quantile.default", "quantile.scalar"),
     **_named(_quantile(True), "nanquantile.default", "nanquantile.scalar"),
     **_named(mean_of_numbers, "nanmean.default"), **_named(mode, "mode.default"),

@@ -67,7 +67,9 @@ def _lengths(t: Translation, axes: list[int]) -> list[int | None]:
 
 def _default(t: Translation, rank: int) -> Iterable[int]:
     name = t.kind.split(".")[1]
-    return (-2, -1) if name.endswith("2") else range(rank) if name.endswith("n") else (-1,)
+    given = t.arg("s")  # of the last dimensions
+    first = rank - len(given) if isinstance(given, (list, tuple)) else 0
+    return (-2, -1) if name.endswith("2") else range(first, rank) if name.endswith("n") else (-1,)
 
 
 def _norm(t: Translation) -> Any:
@@ -76,12 +78,16 @@ def _norm(t: Translation) -> Any:
 
 def complex_to_complex(inverse: bool | None) -> Translator:
     def translate(t: Translation) -> Value:
-        z, rank = _pairs(t, t.tensor())
+        x = t.tensor()
+        real = x not in t.shared.complexes
+        rank = x.type.rank - (not real)
         back = not t.flag("forward", True) if inverse is None else inverse
         axes = _axes(t, rank, _default(t, rank))
-        for axis, size in zip(axes, _lengths(t, axes), strict=True):
+        z = t.unsqueeze(x, rank) if real else x
+        # The last dimension first: what is interleaved in the end lies side by side then.
+        for axis, size in reversed(list(zip(axes, _lengths(t, axes), strict=True))):
             z = transformed(t, _sized(t, z, axis, size), axis, back, _norm(t))
-        return z
+        return z if axes or not real else _pairs(t, x)[0]
 
     return translate
 
@@ -94,7 +100,7 @@ def real_to_complex(t: Translation) -> Value:
     lengths = _lengths(t, axes)
     x = _sized(t, x, axes[-1], lengths[-1])
     z = transformed(t, t.unsqueeze(x, x.type.rank), axes[-1], False, _norm(t), is_real=True)
-    for axis, size in zip(axes[:-1], lengths[:-1], strict=True):
+    for axis, size in reversed(list(zip(axes[:-1], lengths[:-1], strict=True))):
         z = transformed(t, _sized(t, z, axis, size), axis, False, _norm(t))
     return z
 
@@ -225,5 +231,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(real_to_complex, "fft_rfft.default", "fft_rfft2.default", "fft_rfftn.default", "_fft_r2c.default"),
     **_named(complex_to_real, "fft_irfft.default", "fft_irfft2.default", "fft_irfftn.default", "_fft_c2r.default"),
     **_named(short_time, "stft.default", "stft.center"), **_named(from_short_time, "istft.default"),
-    **_named(hermitian_to_real, "fft_hfft.default"), **_named(real_to_hermitian, "fft_ihfft.default"),
+    **_named(hermitian_to_real, "fft_hfft.default", "fft_hfft2.default", "fft_hfftn.default"),
+    **_named(real_to_hermitian, "fft_ihfft.default", "fft_ihfft2.default", "fft_ihfftn.default"),
 }  # fmt: skip

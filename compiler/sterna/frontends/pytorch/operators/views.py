@@ -75,28 +75,47 @@ def _diagonal(t: Translation, base: Value, new: Value, n: int) -> Value:
     return diagonal_replaced(t, base, new, a, b, t.integer("offset", 0))
 
 
+def _scattered(t: Translation, base: Value, new: Value, places: Value) -> Value:
+    """By the places of the view's elements in the order of the base's: what any view can do."""
+    count = new.type.elements
+    flat, index = t.reshape(base, (base.type.elements,)), t.reshape(places, (count, 1))
+    return t.reshape(t.op("scatter_nd", flat, index, t.reshape(new, (count,))), base.shape)
+
+
+#: Views whose elements are found by their places.
+_PLACED = frozenset((
+    "adjoint.default", "as_strided.default", "broadcast_to.default", "dsplit.array", "dsplit.int", "expand.default",
+    "expand_as.default", "hsplit.array", "hsplit.int", "linalg_diagonal.default", "mH.default", "mT.default",
+    "moveaxis.int", "moveaxis.intlist", "movedim.int", "movedim.intlist", "swapdims.default", "tensor_split.indices",
+    "tensor_split.sections", "tensor_split.tensor_indices_or_sections", "unfold.default", "vsplit.array", "vsplit.int",
+))  # fmt: skip
 _VIEWS: dict[str, _Back] = {
     **dict.fromkeys(
         ("view.default", "_unsafe_view.default", "reshape.default", "flatten.using_ints", "unflatten.int",
          "squeeze.default", "squeeze.dim", "squeeze.dims", "unsqueeze.default", "view_as.default", "ravel.default",
-         "reshape_as.default"),
+         "reshape_as.default", "_reshape_alias.default"),
         _reshaped,
     ),
     **dict.fromkeys(
         ("detach.default", "alias.default", "contiguous.default", "dropout.default", "to.dtype", "to.dtype_layout",
-         "to.device", "type_as.default", "lift_fresh.default", "feature_dropout.default"),
+         "to.device", "type_as.default", "lift_fresh.default", "feature_dropout.default",
+         "positive.default", "to.other", "to.prim_Device", "cpu.default", "resolve_conj.default",
+         "resolve_neg.default"),
         _same,
     ),
     **dict.fromkeys(("permute.default", "transpose.int", "t.default", "numpy_T.default", "swapaxes.default"), _turned),
     "select.int": _selected, "slice.Tensor": _sliced, "narrow.default": _narrowed, "unbind.int": _unbound,
-    **dict.fromkeys(("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default"), _part),
+    **dict.fromkeys(
+        ("split.Tensor", "split.default", "split.sizes", "split_with_sizes.default", "chunk.default"), _part
+    ),
     "diagonal.default": _diagonal,
 }  # fmt: skip
 
 
 def is_view(target: str) -> bool:
     """Whether an operator's results share memory with its first operand."""
-    return target.removeprefix("aten.") in _VIEWS and target.startswith("aten.")
+    name = target.removeprefix("aten.")
+    return (name in _VIEWS or name in _PLACED) and target.startswith("aten.")
 
 
 def view_of(
@@ -109,7 +128,7 @@ def view_of(
     """
     if not is_view(target):
         return None
-    back = _VIEWS[target.removeprefix("aten.")]
+    back = _VIEWS.get(target.removeprefix("aten."))
     before, after = next(iter(t.inputs), None), next(iter(t.results), None)
     if back is _same and before is not None and after is not None and before.dtype != after.dtype:
         return None  # converted, so that it is another tensor
@@ -117,14 +136,17 @@ def view_of(
 
     def forward(base: Value) -> Value:
         again = Translation(
-            t.node, t.name, {**t.arguments, name: base}, (base, *t.inputs[1:]), t.builder, t.origin, t.shared, t.results
-        )
+            t.node, t.name, {**t.arguments, name: base}, (base, *t.inputs[1:]), t.builder, t.origin, t.shared,
+            t.results, t.operands,
+        )  # fmt: skip
         made = translate(again)
         found = made[n] if isinstance(made, (list, tuple)) else made
         assert isinstance(found, Value)
         return found
 
     def backward(base: Value, new: Value) -> Value:
-        return back(t, base, new, n)
+        if back is not None:
+            return back(t, base, new, n)
+        return _scattered(t, base, new, forward(t.reshape(t.counting(base.type.elements), base.shape)))
 
     return forward, backward
