@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.coreml import neighbours
 from sterna.frontends.coreml.labels import labels_of
 from sterna.frontends.coreml.vector_machines import odds_of, regressed
 from sterna.frontends.emitter import Emitter
@@ -229,11 +230,14 @@ def _svm_classifier(reader: Any, model: Any, p: Any, values: dict[str, Value]) -
 
 TRANSLATORS: dict[str, Callable[..., None]] = {
     "arrayFeatureExtractor": _elementwise(_extractor),
+    "categoricalMapping": neighbours.mapped,
     "featureVectorizer": _vectorizer,
     "glmClassifier": _glm_classifier,
     "glmRegressor": _glm_regressor,
     "identity": _elementwise(lambda t, p, x: x),
     "imputer": _elementwise(_imputer),
+    "kNearestNeighborsClassifier": neighbours.nearest,
+    "nonMaximumSuppression": neighbours.boxes,
     "normalizer": _elementwise(_normalizer),
     "oneHotEncoder": _elementwise(_one_hot),
     "scaler": _elementwise(_scaler),

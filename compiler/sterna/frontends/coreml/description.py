@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from sterna.errors import Diagnostic
@@ -14,12 +13,10 @@ from sterna.frontends.coreml.layers.operators import is_supported as is_layer
 from sterna.frontends.coreml.mil import program
 from sterna.frontends.coreml.mil.operators import is_supported as is_operation
 from sterna.frontends.coreml.package import load
+from sterna.frontends.coreml.pipelines import parts_of, refusal
 from sterna.frontends.coreml.reader import function_of
-from sterna.frontends.custom import how_to_register
 from sterna.frontends.description import Description, ModelTensor, OperatorUse
 from sterna.frontends.source import Source
-
-_PIPELINES = ("pipeline", "pipelineClassifier", "pipelineRegressor")
 
 
 def describe(source: Source, function: str | None = None) -> Description:
@@ -32,7 +29,7 @@ def describe(source: Source, function: str | None = None) -> Description:
     uses: Counter[str] = Counter()
     supported: dict[str, bool] = {}
     problems: list[Diagnostic] = []
-    for part in _parts(model):
+    for part in parts_of(model):
         kind = part.WhichOneof("Type")
         if kind == "mlProgram":
             for code in part.mlProgram.functions.values():
@@ -50,8 +47,7 @@ def describe(source: Source, function: str | None = None) -> Description:
             uses[kind] += 1
             supported[kind] = kind in TRANSLATORS
             if not supported[kind]:
-                title = f"the operator {kind} is not supported (1 node)"
-                problems.append(Diagnostic("E0104", title, (source.name,), how_to_register("coreml", kind)))
+                problems.append(refusal(kind, part, source.name))
     described, signatures = model.description, ()
     if model.WhichOneof("Type") == "mlProgram":
         _, described = function_of(model, function)
@@ -73,17 +69,6 @@ def describe(source: Source, function: str | None = None) -> Description:
         signatures=signatures,
         sizes_ready=True,
     )
-
-
-def _parts(model: Any, depth: int = 0) -> Iterator[Any]:
-    """The models of a pipeline, or the model."""
-    kind = model.WhichOneof("Type")
-    if kind not in _PIPELINES or depth > 16:
-        yield model
-        return
-    part = getattr(model, kind)
-    for each in (part if kind == "pipeline" else part.pipeline).models:
-        yield from _parts(each, depth + 1)
 
 
 def _tensor(described: Any) -> ModelTensor:

@@ -19,9 +19,10 @@ from sterna.frontends.coreml.labels import labels_of, picked
 from sterna.frontends.coreml.layers.network import Network
 from sterna.frontends.coreml.mil.constants import Constants, sizes_of
 from sterna.frontends.coreml.mil.program import Blocks, block_of, problems_of
+from sterna.frontends.coreml.neighbours import limits_of
 from sterna.frontends.coreml.package import Beside, load
+from sterna.frontends.coreml.pipelines import parts_of, refused
 from sterna.frontends.coreml.schema import program_messages
-from sterna.frontends.custom import how_to_register
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.inputs import Dims, Shapes, input_types
 from sterna.frontends.naming import named_graph
@@ -31,9 +32,7 @@ from sterna.ir.graph import Graph, State, Value, tensor_type
 from sterna.ops import Builder
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
-_PIPELINES = ("pipeline", "pipelineClassifier", "pipelineRegressor")
 _NETWORKS = ("neuralNetwork", "neuralNetworkClassifier", "neuralNetworkRegressor")
-_DEEPEST = 16
 
 Values = dict[str, Value]
 
@@ -84,13 +83,14 @@ class _Reader:
             _, described = function_of(model, function)
         elif function is not None:
             raise error("E0106", f'the model has no signature "{function}"', "only programs have signatures")
-        features = [feature(each) for each in described.input]
+        settings = {name for part in parts_of(model) for name in limits_of(part)}
+        features = [feature(each) for each in described.input if not (each.type.isOptional and each.name in settings)]
         features = self._sized(model, features, function)
         types, problems = input_types([each.info for each in features], shapes, dims)
         self._fail_if(problems)
         given = tuple(Value(self.builder.name(f.name), kind) for f, kind in zip(features, types, strict=True))
         values: Values = {f.name: value for f, value in zip(features, given, strict=True)}
-        self.evaluate(model, values, function, 0)
+        self.evaluate(model, values, function)
         self._fail_if(self.problems)
         results, names = [], []
         for each in described.output:
@@ -169,31 +169,19 @@ class _Reader:
         return value
 
     # ---------------------------------------------------------------- models
-    def evaluate(self, model: Any, values: Values, function: str | None, depth: int) -> None:
+    def evaluate(self, model: Any, values: Values, function: str | None) -> None:
         """Adds the outputs of a model to `values`."""
-        kind = model.WhichOneof("Type")
-        if depth > _DEEPEST:
-            raise error("E0103", f"models lie more than {_DEEPEST} deep in each other")
-        if kind in _PIPELINES:
-            part = getattr(model, kind)
-            for each in (part if kind == "pipeline" else part.pipeline).models:
-                self.evaluate(each, values, None, depth + 1)
-            return
-        if kind == "mlProgram":
-            self._program(model, values, function)
-            return
-        if kind in _NETWORKS:
-            self._network(model, getattr(model, kind), values)
-            return
-        translate = classical.TRANSLATORS.get(kind)
-        if translate is None:
-            raise error(
-                "E0104",
-                f"the operator {kind} is not supported (1 node)",
-                self.where,
-                fix=how_to_register("coreml", kind),
-            )
-        translate(self, model, getattr(model, kind), values)
+        for part in parts_of(model):
+            kind = part.WhichOneof("Type")
+            translate = classical.TRANSLATORS.get(kind)
+            if kind == "mlProgram":
+                self._program(part, values, function if part is model else None)
+            elif kind in _NETWORKS:
+                self._network(part, getattr(part, kind), values)
+            elif translate is None:
+                raise refused(kind, part, self.where)
+            else:
+                translate(self, part, getattr(part, kind), values)
 
     def _program(self, model: Any, values: Values, function: str | None) -> None:
         code, _ = function_of(model, function)
@@ -222,7 +210,10 @@ class _Reader:
         values.update({name: inside[name] for name in block.outputs if isinstance(inside.get(name), Value)})
 
     def _network(self, model: Any, network: Any, values: Values) -> None:
-        work = Network(self.builder, network, model.specificationVersion, self.where, self.beside)
+        outputs = [each.name for each in model.description.output]
+        if "labelProbabilityLayerName" in network.DESCRIPTOR.fields_by_name:
+            outputs.append(network.labelProbabilityLayerName)
+        work = Network(self.builder, network, model.specificationVersion, self.where, self.beside, outputs)
         made = work.run(values, [feature(each) for each in model.description.input])
         self._fail_if(work.problems)
         self.wanted |= work.wanted

@@ -66,3 +66,38 @@ def resized(t: Emitter, x: Value, sizes: Sequence[int], linear: bool, mode: str)
             raise error("E0109", f"an image of {wanted} points")
         x = sampled(t, x, axis, grid(mode, t.extent(x, axis), wanted), linear)
     return x
+
+
+def upsampling_of(size: int, factor: float) -> int:
+    """The size of an image that is made `factor` times as large."""
+    return int(np.floor(size * factor + 1e-6))
+
+
+def box_points(t: Emitter, mode: str, first: Value, last: Value, wanted: int) -> Value:
+    """Where between the first and the last point of boxes, (boxes, 1) each, the `wanted` samples lie: the modes of
+    `grid`, with the box in place of the image (NeuralNetwork.proto, SamplingMode).
+
+    Raises:
+        SternaError: E0109, there is no such mode.
+    """
+
+    def number(value: float) -> Value:
+        return t.scalar(value, "float32")
+
+    length = t.op("sub", last, first)
+    steps = counting(wanted).astype(np.float32)
+    if mode in (STRICT, ALIGN):
+        if wanted == 1:
+            return t.op("add", first, t.op("mul", length, number(0.5))) if mode == ALIGN else first
+        return t.op("add", first, t.op("mul", length, t.constant(steps[None] / (wanted - 1), "float32")))
+    if mode == DEFAULT:
+        spacing, parts, shift = t.op("add", length, number(1.0)), steps / wanted, 0.0
+    elif mode == OFFSET:
+        spacing, parts, shift = t.op("maximum", length, number(1.0)), (steps + 0.5) / wanted, 0.0
+    elif mode == UNALIGN:
+        spacing, parts, shift = t.op("add", length, number(1.0)), (steps + 0.5) / wanted, -0.5
+    else:
+        raise error("E0109", f"there is no way of sampling called {mode}")
+    points = t.op("add", first, t.op("mul", spacing, t.constant(parts[None], "float32")))
+    points = t.op("add", points, number(shift)) if shift else points
+    return t.op("maximum", t.op("minimum", points, last), first)

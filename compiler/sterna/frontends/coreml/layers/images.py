@@ -9,7 +9,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.coreml.layers.translation import Layer, Translator
 from sterna.frontends.coreml.mil.elementwise import gelu
-from sterna.frontends.coreml.sampling import ALIGN, DEFAULT, OFFSET, STRICT, UNALIGN, resized
+from sterna.frontends.coreml.sampling import ALIGN, DEFAULT, OFFSET, STRICT, UNALIGN, resized, upsampling_of
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
 
@@ -206,7 +206,7 @@ def _padding_layer(t: Layer) -> Value:
 def _upsample(t: Layer) -> Value:
     p, x = t.params, t.input(0)
     factors = [float(n) for n in p.fractionalScalingFactor] or [float(n) for n in p.scalingFactor] or [1.0, 1.0]
-    sizes = [int(np.floor(t.extent(x, n - 2) * factors[n] + 1e-6)) for n in (0, 1)]
+    sizes = [upsampling_of(t.extent(x, n - 2), factors[n]) for n in (0, 1)]
     if p.mode == 0:
         return resized(t, x, sizes, False, DEFAULT)
     return resized(t, x, sizes, True, (DEFAULT, STRICT, UNALIGN)[p.linearUpsampleMode])

@@ -5,7 +5,8 @@ With the mapping of old specifications an input of C, (B, C), (C, H, W) or (B, C
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.coreml.interface import Feature
+from sterna.frontends.coreml.layers.flow import inner_networks
 from sterna.frontends.coreml.layers.operators import is_supported, translator_of
 from sterna.frontends.coreml.layers.translation import Layer
 from sterna.frontends.coreml.package import Beside
@@ -39,12 +41,15 @@ def layers_of(network: Any, depth: int = 0) -> list[Any]:
     found = []
     for layer in network.layers:
         found.append(layer)
-        which = layer.WhichOneof("layer")
-        if which == "branch":
-            found += layers_of(layer.branch.ifBranch, depth + 1) + layers_of(layer.branch.elseBranch, depth + 1)
-        elif which == "loop":
-            found += layers_of(layer.loop.conditionNetwork, depth + 1) + layers_of(layer.loop.bodyNetwork, depth + 1)
+        for inner in inner_networks(layer):
+            found += layers_of(inner, depth + 1)
     return found
+
+
+def _read(layer: Any) -> list[str]:
+    """Names of what a layer reads."""
+    condition = [layer.loop.conditionVar] if layer.WhichOneof("layer") == "loop" else []
+    return [*layer.input, *condition]
 
 
 def problems_of(network: Any, where: str) -> list[Diagnostic]:
@@ -67,13 +72,16 @@ class Network:
 
     Args:
         version: of the model's specification.
+        outputs: names of its results.
 
     Attributes:
         problems: what went wrong; wanted: the names of values.
     """
 
-    def __init__(self, builder: Builder, network: Any, version: int, where: str, beside: Beside):
-        self.builder, self.network, self.where = builder, network, where
+    def __init__(
+        self, builder: Builder, network: Any, version: int, where: str, beside: Beside, outputs: Iterable[str]
+    ):
+        self.builder, self.network, self.where, self.outputs = builder, network, where, set(outputs)
         self.rank5_arrays = version < _NEW or network.arrayInputShapeMapping == 0
         self.rank5_images = version < _NEW or network.imageInputShapeMapping == 0
         self.problems: list[Diagnostic] = []
@@ -100,12 +108,16 @@ class Network:
                     if name not in values:
                         raise error("E0103", f'nothing computes "{name}" before it is read')
                     inputs.append(values[name])
-                work = Layer(message, message.WhichOneof("layer"), inputs, self.builder, self._layers, values)
+                wanted = self._wanted(message) if inner_networks(message) else ()
+                work = Layer(message, message.WhichOneof("layer"), inputs, self.builder, self._layers, values, wanted)
                 made = translator_of(kind)(work)
+                if isinstance(made, Mapping):
+                    values.update(made)
+                    continue
                 results = made if isinstance(made, (tuple, list)) else (made,)
                 if len(results) < len(message.output):
                     raise error("E0103", f"{kind} gives {len(results)} results, not {len(message.output)}")
-                for name, value in zip(message.output, results, strict=False):
+                for name, value in zip(message.output, map(work.with_dimensions, results), strict=False):
                     values[name] = value
                     self.wanted.setdefault(value, name)
                 continue
@@ -121,6 +133,17 @@ class Network:
             self.problems += [replace(each, where=(place, *each.where)) for each in found.diagnostics]
             failed.update(message.output)
         return values
+
+    def _wanted(self, message: Any) -> set[str]:
+        """What is read outside of a layer with networks, or is a result."""
+        reads: Counter[str] = Counter()
+        inside: Counter[str] = Counter()
+        for layer in layers_of(self.network):
+            reads.update(_read(layer))
+        for network in inner_networks(message):
+            for layer in layers_of(network):
+                inside.update(_read(layer))
+        return {name for name, count in reads.items() if count > inside[name]} | self.outputs
 
     # ---------------------------------------------------------------- inputs and outputs
     def _taken(self, declared: Feature, value: Value, features: Sequence[Feature]) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from sterna.frontends.coreml.layers import images, recurrent, tensors
+from sterna.frontends.coreml.layers import flow, images, recurrent, spatial, tensors
 from sterna.frontends.coreml.layers.translation import Translator
 from sterna.frontends.custom import translations
 
@@ -14,7 +14,10 @@ from sterna.frontends.custom import translations
 @cache
 def translators() -> Mapping[str, Translator]:
     """By the layer's kind; not to be changed."""
-    return MappingProxyType({**images.TRANSLATORS, **recurrent.TRANSLATORS, **tensors.TRANSLATORS})
+    table: dict[str, Translator] = {}
+    for module in (flow, images, recurrent, spatial, tensors):
+        table.update(module.TRANSLATORS)
+    return MappingProxyType(table)
 
 
 def is_supported(kind: str) -> bool:

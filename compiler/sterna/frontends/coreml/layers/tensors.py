@@ -9,7 +9,6 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.coreml.layers.translation import Layer, Translator
 from sterna.frontends.standard import standard
-from sterna.frontends.tflite.control import choice
 from sterna.ir.graph import Value
 
 _UNARY = (
@@ -261,26 +260,6 @@ def _range_dynamic(t: Layer) -> Value:
     return t.mil("range_1d", start=start, end=t.input(0), step=step)  # type: ignore[no-any-return]
 
 
-def _branch(t: Layer) -> tuple[Value, ...]:
-    """The results are values that both networks set."""
-    p = t.params
-    names = list(t.message.output)
-
-    def inner(network: Any) -> Any:
-        def run(_: Any) -> list[Value | None]:
-            made = t.inner(network, dict(t.values))
-            return [made.get(name) for name in names]
-
-        return run
-
-    condition = _truth(t, t.input(0))
-    t.inputs = (condition,)
-    made = choice(t, inner(p.ifBranch), inner(p.elseBranch), ())  # type: ignore[arg-type]
-    if any(value is None for value in made):
-        raise error("E0103", f"the branches do not give {', '.join(names)}")
-    return tuple(value for value in made if value is not None)
-
-
 def _rank_preserving(t: Layer) -> Value:
     """0 keeps a size, -1 is what is left."""
     return t.mil("reshape", x=t.input(0), shape=_list(t.params.targetShape))  # type: ignore[no-any-return]
@@ -300,7 +279,6 @@ TRANSLATORS: dict[str, Translator] = {
     ),
     "asinh": lambda t: standard(t, "Asinh", t.input(0)),
     "batchedMatmul": _matmul,
-    "branch": _branch,
     "broadcastToDynamic": lambda t: _broadcast(t, t.input(1)),
     "broadcastToLike": lambda t: _broadcast(t, _like(t, 1)),
     "broadcastToStatic": lambda t: _broadcast(t, _list(t.params.targetShape)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ class Layer(Emitter):
 
     Args:
         message: the layer; params: what is particular to its kind.
-        network: translates a network within it, of the values that there are.
+        inner: translates a network within it, of the values that there are.
+        wanted: names that layers after it read, or that are outputs.
     """
 
     def __init__(
@@ -32,14 +33,20 @@ class Layer(Emitter):
         builder: Builder,
         inner: Callable[[Any, Mapping[str, Value]], dict[str, Value]],
         values: Mapping[str, Value],
+        wanted: Container[str] = (),
     ):
         names = list(message.input)
         super().__init__(builder, kind, message.name or kind, inputs, lambda n: f'("{names[n]}") is computed')
         self.message, self.params, self.inner, self.values = message, getattr(message, kind), inner, values
+        self.wanted = wanted
 
     def unsupported(self, what: str) -> SternaError:
         """The error for a setting that is not supported (E0113)."""
         return error("E0113", f"{self.kind} {what} is not supported")
+
+    def with_dimensions(self, value: Value) -> Value:
+        """A result as networks have it, where a number is a vector of one element."""
+        return value if value.type.rank else self.reshape(value, (1,))
 
     def mil(self, operation: str, **arguments: Any) -> Any:
         """The results of an operation of programs, which most layers have a counterpart in."""

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from sterna.frontends.coreml.mil import compression, convolution, elementwise, recurrent, selection, shapes
+from sterna.frontends.coreml.mil import (
+    compression,
+    convolution,
+    elementwise,
+    images,
+    lists,
+    random,
+    recurrent,
+    selection,
+    shapes,
+)
 from sterna.frontends.coreml.mil.translation import Translator
 from sterna.frontends.custom import translations
 
-_MODULES = (compression, convolution, elementwise, recurrent, selection, shapes)
+_MODULES = (compression, convolution, elementwise, images, lists, random, recurrent, selection, shapes)
 #: Operations that the reader itself knows.
 STRUCTURE = ("classify", "cond", "const", "coreml_update_state", "read_state", "while_loop", "write_state")
-#: Operations that no translator is there for.
-MISSING = (
-    "affine", "crop_resize", "list_gather", "list_length", "list_read", "list_scatter", "list_write", "make_list",
-    "non_maximum_suppression", "random_categorical", "resample",
-)  # fmt: skip
 
 
 @cache

@@ -224,7 +224,7 @@ class Blocks:
 
 
 #: Arguments that are tuples whatever their number.
-_TUPLES = ("values", "loop_vars", "ref_tensors")
+_TUPLES = ("begins", "elem_shape", "end_masks", "ends", "loop_vars", "ref_tensors", "values")
 
 
 def _labels(classes: Any) -> list[str] | list[int]:

@@ -44,7 +44,10 @@ def _translator(operator: str, order: tuple[int, ...]) -> Translator:
             bias = t.table(f"bias{end}") if t.given(f"bias{end}") else np.zeros(rows)
             # In old operator sets the biases of input and state stand in two rows, and are added.
             bias = _ordered(bias.sum(axis=0) if bias.ndim == 2 else bias, order)
-            b.append(np.concatenate([bias, np.zeros(rows)]))
+            other = _ordered(t.table("input_bias"), order) if t.given("input_bias") else np.zeros(rows)
+            # Operator set CoreML8: with `reset_after` the bias is the state's, and the reset gate applies to it, too.
+            after = operator == "GRU" and t.flag("reset_after")
+            b.append(np.concatenate([other, bias] if after else [bias + other, np.zeros(rows)]))
             if operator == "LSTM":
                 held = t.table(f"peephole{end}") if t.given(f"peephole{end}") else np.zeros(3 * (rows // 4))
                 p.append(_ordered(held, (0, 2, 1)))

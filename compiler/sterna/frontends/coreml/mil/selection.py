@@ -155,26 +155,6 @@ def _non_zero(t: Translation) -> Value:
     return t.cast(t.transpose(standard(t, "NonZero", t.arg("x")), (1, 0)), "int32")
 
 
-def _random_uniform(t: Translation) -> Value:
-    low, high = t.number("low", 0.0), t.number("high", 1.0)
-    return standard(t, "RandomUniform", shape=t.ints("shape"), low=low, high=high, seed=_seed(t))
-
-
-def _random_normal(t: Translation) -> Value:
-    mean, scale = t.number("mean", 0.0), t.number("stddev", 1.0)
-    return standard(t, "RandomNormal", shape=t.ints("shape"), mean=mean, scale=scale, seed=_seed(t))
-
-
-def _random_bernoulli(t: Translation) -> Value:
-    drawn = standard(t, "RandomUniform", shape=t.ints("shape"), seed=_seed(t))
-    return t.cast(t.op("less", drawn, t.scalar(t.number("prob", 0.5), drawn.dtype)), "float32")
-
-
-def _seed(t: Translation) -> float | None:
-    seed = t.integer("seed", -1)
-    return None if seed < 0 else float(seed)
-
-
 TRANSLATORS: dict[str, Translator] = {
     **{name: _reduction(operator) for name, operator in _REDUCTIONS.items()},
     "argsort": _argsort,
@@ -184,9 +164,6 @@ TRANSLATORS: dict[str, Translator] = {
     "gather_nd": _gather_nd,
     "non_zero": _non_zero,
     "one_hot": _one_hot,
-    "random_bernoulli": _random_bernoulli,
-    "random_normal": _random_normal,
-    "random_uniform": _random_uniform,
     "reduce_argmax": _extreme("ArgMax"),
     "reduce_argmin": _extreme("ArgMin"),
     "scatter": _scatter,

@@ -9,9 +9,9 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.coreml.mil.elementwise import agreed
 from sterna.frontends.coreml.mil.translation import Translation, Translator
-from sterna.frontends.coreml.sampling import DEFAULT, STRICT, UNALIGN, resized
 from sterna.frontends.standard import standard, standard_results
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 from sterna.ir.limits import check_table
 
 
@@ -52,8 +52,21 @@ def _split(t: Translation) -> tuple[Value, ...]:
 
 
 def _reshape(t: Translation) -> Value:
-    """0 stands for the size of the operand there, -1 for what is left."""
-    return standard(t, "Reshape", t.arg("x"), t.cast(t.arg("shape"), "int64"))
+    """0 stands for the size of the operand there, counted from the last one, or 1 where it has none; -1 for what is
+    left."""
+    x, shape = t.arg("x"), t.arg("shape")
+    if shape.data is not None and 0 in shape.data and shape.data.size != x.type.rank:
+        short = shape.data.size - x.type.rank
+        own = [x.shape[n - short] if n >= short else as_int(1) for n in range(shape.data.size)]
+        sizes = [own[n] if wanted == 0 else as_int(int(wanted)) for n, wanted in enumerate(shape.data)]
+        left = [n for n, wanted in enumerate(shape.data) if wanted == -1]
+        if len(left) == 1:
+            rest = as_int(1)
+            for n, size in enumerate(sizes):
+                rest = rest if n == left[0] else rest * size
+            sizes[left[0]] = as_int(x.type.elements) // rest
+        return t.reshape(x, sizes)
+    return standard(t, "Reshape", x, t.cast(shape, "int64"))
 
 
 def _reshape_like(t: Translation) -> Value:
@@ -104,6 +117,8 @@ def _slice_update(t: Translation) -> Value:
     x, update = t.arg("x"), t.cast(t.arg("update"), t.arg("x").dtype)
     rank = x.type.rank
     sizes = t.static(x)
+    if t.arg("begin").data is None or t.arg("end").data is None:
+        return _placed(t, x, update, sizes)
     begin, end = t.ints("begin"), t.ints("end")
     stride, squeezed = t.ints("stride", [1] * rank), t.flags("squeeze_mask", rank)
     from_start, to_end = t.flags("begin_mask", rank), t.flags("end_mask", rank)
@@ -126,6 +141,36 @@ def _slice_update(t: Translation) -> Value:
         return t.op("where", t.constant(inside), t.pad(update, starts, ends), x)
     places = np.stack(np.meshgrid(*taken, indexing="ij"), -1)
     return standard(t, "ScatterND", x, t.constant(places, "int64"), update)
+
+
+def _placed(t: Translation, x: Value, update: Value, sizes: tuple[int, ...]) -> Value:
+    """A part that begins at computed positions, as in caches of keys and values; its sizes are those of `update`."""
+    rank = len(sizes)
+    strides, squeezed = t.ints("stride", [1] * rank), t.flags("squeeze_mask", rank)
+    from_start, to_end = t.flags("begin_mask", rank), t.flags("end_mask", rank)
+    given = iter(t.static(update))
+    shape = [1 if squeezed[n] else next(given, 0) for n in range(rank)]
+    whole = [from_start[n] and to_end[n] and strides[n] == 1 and not squeezed[n] for n in range(rank)]
+    count = max(n + 1 for n in range(rank) if not whole[n]) if not all(whole) else 0
+    if next(given, None) is not None or any(shape[n] != sizes[n] for n in range(rank) if whole[n]):
+        raise error("E0108", f"{update.type} does not fit into {x.type}")
+    if not count:
+        return update
+    begin = t.cast(t.arg("begin"), "int64")
+    parts = []
+    for n in range(count):
+        if from_start[n]:
+            start = t.constant([0 if strides[n] > 0 else sizes[n] - 1], "int64")
+        else:
+            start = t.op("slice", begin, starts=(n,), sizes=(1,), steps=(1,))
+            behind = t.op("add", start, t.scalar(sizes[n], "int64"))
+            start = t.op("where", t.op("less", start, t.scalar(0, "int64")), behind, start)
+        steps = t.constant(np.arange(shape[n]) * strides[n], "int64")
+        along = [shape[n] if m == n else 1 for m in range(count)]
+        rows = t.reshape(t.op("add", start, steps), (*along, 1))
+        parts.append(t.op("expand", rows, shape=(*shape[:count], 1)))
+    places = t.op("concat", *parts, axis=count) if len(parts) > 1 else parts[0]
+    return standard(t, "ScatterND", x, places, t.reshape(update, shape))
 
 
 def _transpose(t: Translation) -> Value:
@@ -154,10 +199,16 @@ def _reverse(t: Translation) -> Value:
 
 
 def _reverse_sequence(t: Translation) -> Value:
-    return standard(
-        t, "ReverseSequence", t.arg("x"), t.cast(t.arg("lengths"), "int64"), time_axis=t.integer("seq_axis"),
-        batch_axis=t.integer("batch_axis", 0),
-    )  # fmt: skip
+    x = t.arg("x")
+    rank = x.type.rank
+    time, batch = t.integer("seq_axis", 0) % rank, t.integer("batch_axis", 0) % rank
+    if time == batch:
+        raise error("E0109", f"sequences along the dimension {time} of the batch")
+    # ONNX's operator takes the first two dimensions.
+    order = [batch, time, *(n for n in range(rank) if n not in (batch, time))]
+    lengths = t.cast(t.arg("lengths"), "int64")
+    made = standard(t, "ReverseSequence", t.transpose(x, order), lengths, batch_axis=0, time_axis=1)
+    return t.transpose(made, [order.index(n) for n in range(rank)])
 
 
 def _flatten(t: Translation) -> Value:
@@ -262,34 +313,6 @@ def _crop(t: Translation) -> Value:
     return standard(t, "Slice", x, t.i64([top, left]), t.i64(ends), t.i64([rank - 2, rank - 1]))
 
 
-def _resize_bilinear(t: Translation) -> Value:
-    sizes = [t.integer("target_size_height", 1), t.integer("target_size_width", 1)]
-    return resized(t, t.arg("x"), sizes, True, t.text("sampling_mode", DEFAULT))
-
-
-def _resize_nearest(t: Translation) -> Value:
-    sizes = [t.integer("target_size_height", 1), t.integer("target_size_width", 1)]
-    return resized(t, t.arg("x"), sizes, False, DEFAULT)
-
-
-def _resize(t: Translation) -> Value:
-    x = t.arg("x")
-    sizes = [int(size) for size in t.ints("shape")][-t.integer("resized_dims") :]
-    known = [size or t.extent(x, n - len(sizes)) for n, size in enumerate(sizes)]
-    linear = t.text("interpolation_mode", "LINEAR") == "LINEAR"
-    return resized(t, x, known, linear, t.text("sampling_mode", DEFAULT))
-
-
-def _upscaled(t: Translation) -> list[int]:
-    x = t.arg("x")
-    names = ("scale_factor_height", "scale_factor_width")
-    return [int(np.floor(t.extent(x, n - 2) * t.number(name, 1) + 1e-6)) for n, name in enumerate(names)]
-
-
-def _upsample_bilinear(t: Translation) -> Value:
-    return resized(t, t.arg("x"), _upscaled(t), True, STRICT if t.flag("align_corners", True) else UNALIGN)
-
-
 TRANSLATORS: dict[str, Translator] = {
     "band_part": _band_part,
     "batch_to_space": _batch_to_space,
@@ -306,9 +329,6 @@ TRANSLATORS: dict[str, Translator] = {
     "range_1d": _range,
     "reshape": _reshape,
     "reshape_like": _reshape_like,
-    "resize": _resize,
-    "resize_bilinear": _resize_bilinear,
-    "resize_nearest_neighbor": _resize_nearest,
     "reverse": _reverse,
     "reverse_sequence": _reverse_sequence,
     "shape": _shape,
@@ -323,6 +343,4 @@ TRANSLATORS: dict[str, Translator] = {
     "stack": _stack,
     "tile": _tile,
     "transpose": _transpose,
-    "upsample_bilinear": _upsample_bilinear,
-    "upsample_nearest_neighbor": lambda t: resized(t, t.arg("x"), _upscaled(t), False, DEFAULT),
 }

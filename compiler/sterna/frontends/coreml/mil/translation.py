@@ -91,7 +91,13 @@ class Translation(Emitter):
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         if default is not None and not self.given(name):
             return list(default)
-        return [int(n) for n in self.table(name).reshape(-1)]
+        held = self.arguments.get(name)
+        if not isinstance(held, list):
+            return [int(n) for n in self.table(name).reshape(-1)]
+        tables = [each.data for each in held if isinstance(each, Value)]
+        if len(tables) < len(held) or any(table is None for table in tables):
+            raise error("E0107", f"{self.kind} needs {name} to be constant")
+        return [int(n) for table in tables for n in np.asarray(table).reshape(-1)]
 
     def flags(self, name: str, count: int) -> list[bool]:
         return [bool(n) for n in self.ints(name, [0] * count)]
