@@ -308,12 +308,24 @@ def _unfiltered(content: bytes, filters: Sequence[Filter], skipped: int, size: i
             planes = np.frombuffer(content[:whole], np.uint8).reshape(step, -1)
             content = planes.T.tobytes() + content[whole:]
         elif each.number == _CHECKSUM:
-            content = content[:-4]
+            content, sums = content[:-4], content[-4:]
+            # HDF5 1.6.2 and earlier wrote both sums with their bytes swapped, and the library reads either.
+            if sums not in (found := _fletcher32(content), found[1::-1] + found[:1:-1]):
+                raise damaged("the checksum of a chunk does not match its content")
         else:
             raise not_read(f"an array went through filter {each.number}, which is neither deflate nor shuffle")
     if len(content) != size:
         raise damaged(f"a chunk has {len(content)} bytes instead of {size}")
     return content
+
+
+def _fletcher32(content: bytes) -> bytes:
+    """HDF5's form of Fletcher's checksum: 16-bit words, the high byte first, modulo 65,535; 0 only if all words are."""
+    words = np.frombuffer(content + b"\0" * (len(content) % 2), ">u2").astype(np.int64)
+    modulus = 0xFFFF
+    second = int((words * (np.arange(words.size, 0, -1) % modulus) % modulus).sum())
+    low, high = (0 if not words.any() else (total - 1) % modulus + 1 for total in (int(words.sum()), second))
+    return low.to_bytes(2, "little") + high.to_bytes(2, "little")
 
 
 def _inflated(content: bytes, size: int) -> bytes:

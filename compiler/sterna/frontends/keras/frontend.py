@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Runtime, Support
+from sterna.frontends.runtimes import JAVASCRIPT
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array, Graph
 
@@ -57,6 +58,10 @@ class KerasFrontend(Frontend):
         from sterna.frontends.keras.description import describe
 
         return describe(source)
+
+    def without_reference(self, source: Source) -> str:
+        start = source.start
+        return JAVASCRIPT if start.lstrip()[:1] == b"{" and _TOPOLOGY in start else ""
 
     def reference(self, source: Source, options: ReadOptions) -> Reference | None:
         from sterna.frontends.keras.reference import runner

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sterna.errors import error
 from sterna.frontends.keras.config import layer_of, network_of
 from sterna.frontends.keras.files import load, weights_of
 from sterna.frontends.keras.reader import inputs_of
@@ -47,19 +48,38 @@ def _loaded(keras: Any, source: Source) -> Any:
     return model
 
 
+def _of_keras_2(source: Source, refused: Exception) -> Any:
+    """A model of an older Keras, loaded by tf-keras.
+
+    Args:
+        refused: what Keras 3 says of it.
+
+    Raises:
+        SternaError: E0009, tf-keras is not installed, or does not load it either.
+    """
+    if find_spec("tf_keras") is None:
+        title = "Keras 3 does not load this model of Keras 2: install tf-keras, which does"
+        raise error("E0009", title, *str(refused).strip()[:200].splitlines()[:1], fix="pip install tf-keras")
+    try:
+        return _loaded(import_module("tf_keras"), source)
+    except Exception as problem:  # its errors have no common type
+        raise cannot_run("tf-keras", problem) from None
+
+
 def runner(source: Source) -> Callable[[Mapping[str, Array]], dict[str, Array]] | None:
     """From inputs to outputs by name; never None.
 
     Raises:
-        SternaError: E0009, the installed Keras cannot load the model, as some of version 2.
+        SternaError: E0009, neither the installed Keras nor, for models of version 2, tf-keras can load it.
     """
-    try:
-        keras = _keras()
-        model: Any = source.model if source.path is None else _loaded(keras, source)
-    except Exception as problem:  # its errors have no common type
-        raise cannot_run("keras", problem) from None
     with closing(load(source)) as file:
-        top = layer_of(file.config, "the model")
+        top, major = layer_of(file.config, "the model"), file.major
+    try:
+        model: Any = source.model if source.path is None else _loaded(_keras(), source)
+    except Exception as problem:  # its errors have no common type
+        if major > 2:
+            raise cannot_run("keras", problem) from None
+        model = _of_keras_2(source, problem)
     names = [each.name for each in inputs_of(top)]
     network = network_of(top)
     ends = [name or ref.layer for name, ref in network.outputs] or [network.layers[-1].name]

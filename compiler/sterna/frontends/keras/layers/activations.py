@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sterna.errors import error
+from sterna.frontends.custom import how_to_register
 from sterna.frontends.keras.config import layer_of
 from sterna.frontends.keras.stores import snake_case
 from sterna.frontends.keras.translation import Translation, Translator
@@ -120,7 +121,8 @@ def function_of(t: Translation, given: Any) -> Function:
             if snake_case(kind) in FUNCTIONS:
                 return FUNCTIONS[snake_case(kind)]
         given = config if isinstance(config, str) else kind
-    raise t.unsupported(f"with the activation {given}")
+    fix = "use an activation of keras.activations, or " + how_to_register("keras", t.kind)
+    raise t.unsupported(f"with the activation {given}, of which the file has only the name,", fix)
 
 
 def activated(t: Translation, x: Value, key: str = "activation") -> Value:

@@ -24,7 +24,8 @@ def dense(t: Translation) -> Value:
 def _full(t: Translation, kernel: np.ndarray) -> np.ndarray:
     """The kernel, which must stand there in full."""
     if kernel.dtype.kind != "f" or t.layer.config.get("quantization_config"):
-        raise t.unsupported("with quantized weights")
+        fix = "save the model without model.quantize, and make an 8-bit one of it by sterna quantize"
+        raise t.unsupported("with quantized weights", fix)
     return kernel
 
 

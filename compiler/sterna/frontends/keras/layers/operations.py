@@ -15,6 +15,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import MOST_PARTS, axes_of
+from sterna.frontends.keras.layers import functions, matrices, networks, rearranging, statistics
 from sterna.frontends.keras.layers.activations import FUNCTIONS
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.stores import snake_case
@@ -56,14 +57,6 @@ def _variance(root: bool) -> Translator:
         return t.op("sqrt", y) if root else y
 
     return translate
-
-
-def _norm(t: Translation) -> Value:
-    order = option(t, 1, "ord", None)
-    if order not in (None, 2, "fro", "euclidean"):
-        raise t.unsupported(f"of the order {order}")
-    x = t.x
-    return t.op("sqrt", t.reduced("reduce_sum", t.op("mul", x, x), axes_in(t, x, 2), _keep(t, 3)))
 
 
 def _arg(operator: str) -> Translator:
@@ -416,27 +409,28 @@ _UNARY = (
     "floor", "ceil", "round", "reciprocal", "erf",
 )  # fmt: skip
 _OTHER: dict[str, Translator] = {
+    **functions.OPERATIONS, **rearranging.OPERATIONS, **statistics.OPERATIONS, **matrices.OPERATIONS,
+    **networks.OPERATIONS,
     **{name: _binary(operator) for name, operator in _BINARY.items()},
     **{name: _unary(name) for name in _UNARY}, "mod": _remainder, "floormod": _remainder, "logsumexp": _log_sum,
     **{name: _activation(name) for name in FUNCTIONS if name not in ("linear", "threshold")},
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
     "arccosh": _unary("acosh"), "arctanh": _unary("atanh"),
     "negative": _unary("neg", False), "neg": _unary("neg", False), "abs": _unary("abs", False),
-    "absolute": _unary("abs", False), "sign": _unary("sign", False), "logical_not": _unary("logical_not", False),
+    "absolute": _unary("abs", False), "sign": _unary("sign", False),
     "isnan": _unary("is_nan"), "rsqrt": lambda t: t.op("reciprocal", t.op("sqrt", t.x)),
     "square": _square, "expm1": lambda t: t.shifted(t.op("exp", t.x), -1.0),
     "log1p": lambda t: t.op("log", t.shifted(t.x, 1.0)), "log2": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(2)),
     "log10": lambda t: t.scaled(t.op("log", t.x), 1 / math.log(10)), "not_equal": _not_equal,
     "squared_difference": _squared_difference,
     "arctan2": lambda t: arc_tangent(t, *two_operands(t)), "atan2": lambda t: arc_tangent(t, *two_operands(t)),
-    "floor_divide": lambda t: t.op("floor", t.op("div", *two_operands(t))),
     "sum": _reduce("reduce_sum"), "reduce_sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean", True),
     "reduce_mean": _reduce("reduce_mean", True), "max": _reduce("reduce_max"), "reduce_max": _reduce("reduce_max"),
     "amax": _reduce("reduce_max"), "amin": _reduce("reduce_min"), "min": _reduce("reduce_min"),
     "reduce_min": _reduce("reduce_min"), "prod": _reduce("reduce_prod"), "reduce_prod": _reduce("reduce_prod"),
     "any": _reduce("reduce_any"), "all": _reduce("reduce_all"), "reduce_any": _reduce("reduce_any"),
     "reduce_all": _reduce("reduce_all"), "var": _variance(False), "reduce_variance": _variance(False),
-    "std": _variance(True), "reduce_std": _variance(True), "norm": _norm, "argmax": _arg("arg_max"),
+    "std": _variance(True), "reduce_std": _variance(True), "argmax": _arg("arg_max"),
     "argmin": _arg("arg_min"), "arg_max": _arg("arg_max"), "arg_min": _arg("arg_min"),
     "reshape": _reshape, "transpose": _transpose, "concatenate": _concat, "concat": _concat, "stack": _stack,
     "split": _split, "expand_dims": _expand_dims, "squeeze": _squeeze, "get_item": _get_item, "getitem": _get_item,
@@ -448,11 +442,20 @@ _OTHER: dict[str, Translator] = {
 }  # fmt: skip
 
 
+#: Functions of TensorFlow that are called like those of Keras have other arguments, but for a few.
+_NOT_OF_TENSORFLOW = {
+    name
+    for each in (functions, rearranging, statistics, matrices, networks)
+    for name in each.OPERATIONS
+    if name not in ("norm", "logical_not", "floor_divide")
+}
+
+
 def operation(kind: str, module: str, config: dict[str, Any]) -> Callable[[Translation], Result] | None:
     """The translator of an operation that stands among the layers; None if it is none, or not known."""
     if kind in ("TFOpLambda", "SlicingOpLambda", "TensorFlowOpLayer"):
-        function = str(config.get("function", ""))
-        return _OTHER.get(snake_case(function.rsplit(".", maxsplit=1)[-1]))
+        name = snake_case(str(config.get("function", "")).rsplit(".", maxsplit=1)[-1])
+        return None if name in _NOT_OF_TENSORFLOW else _OTHER.get(name)
     # HDF5 files do not say modules; there layers say whether they are trainable, and operations do not.
     if (module.startswith("keras.") and ".ops" in module) or (not module and "trainable" not in config):
         return _OTHER.get(snake_case(kind)) or _OTHER.get(kind.lower())

@@ -7,7 +7,7 @@ own. All others are a loop over the steps that applies the cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -337,6 +337,11 @@ def bidirectional(t: Translation) -> Result:
     else:
         config = {**forward.config, "go_backwards": not forward.config.get("go_backwards", False)}
         backward = Layer(forward.kind, forward.module, forward.name, config)
+    # Keras sets this, whatever the layers say: what is masked gives zeros in a sequence.
+    forward, backward = (
+        replace(each, config={**each.config, "zero_output_for_mask": each.config.get("return_sequences", False)})
+        for each in (forward, backward)
+    )
     values = values_in(t.args[0]) + [v for each in t.args[1:] for v in values_in(each)]
     values += values_in(t.kwargs.get("initial_state"))
     states = values[1:]
