@@ -1,4 +1,4 @@
-"""Layers of Caffe's forks for detectors: SSD's default boxes and the pooling of regions."""
+"""Layers of Caffe's forks for detectors and flow: SSD's default boxes, the pooling of regions, correlations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.caffe.translation import Translation
+from sterna.frontends.caffe.windows import choice
+from sterna.frontends.displacements import Correlation, correlated
 from sterna.ir.graph import Value
 
 
@@ -16,6 +18,33 @@ def roi_pooling(t: Translation) -> Value:
     shape = s.integer("pooled_h", 1), s.integer("pooled_w", 1)
     scale_ = s.number("spatial_scale", 1.0)
     return t.standard("MaxRoiPool", t.x, t.input(1), pooled_shape=shape, spatial_scale=scale_)
+
+
+def position_pooling(t: Translation) -> Value:
+    """R-FCN's: every bin of a region has maps of its own."""
+    s = t.settings("psroi_pooling_param")
+    results, group = s.integer("output_dim"), s.integer("group_size")
+    if results < 1 or group < 1 or t.extent(t.x, 1) != results * group * group:
+        raise error("E0108", f"{t.x.type} are not {group} x {group} maps for each of {results} results")
+    maps = t.transpose(t.x, (0, 2, 3, 1))
+    scale = s.number("spatial_scale", 1.0)
+    y = t.op("position_roi_pool", maps, t.input(1), height=group, width=group, group=group, scale=scale)
+    return t.transpose(y, (0, 3, 1, 2))
+
+
+def correlation(t: Translation) -> Value:
+    """FlowNet's."""
+    s = t.settings("correlation_param")
+    if s.integer("single_direction"):
+        raise t.unsupported("in a single direction")
+    products = choice(s, "correlation_type", "MULTIPLY", "SUBTRACT", default="MULTIPLY") == "MULTIPLY"
+    if not {"kernel_size", "max_displacement"} <= set(s.fields):
+        raise error("E0109", "correlation_param says no kernel_size and max_displacement")
+    settings = Correlation(
+        s.integer("pad"), s.integer("kernel_size"), s.integer("max_displacement"), s.integer("stride_1", 1),
+        s.integer("stride_2", 1), products,
+    )  # fmt: skip
+    return correlated(t, t.x, t.input(1), settings)
 
 
 def prior_box(t: Translation) -> Value:

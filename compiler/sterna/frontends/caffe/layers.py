@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.caffe.detection import prior_box, roi_pooling
+from sterna.frontends.caffe.detection import correlation, position_pooling, prior_box, roi_pooling
 from sterna.frontends.caffe.detections import detection_output
 from sterna.frontends.caffe.proposals import proposal
 from sterna.frontends.caffe.prototxt import Message
@@ -388,7 +388,8 @@ LAYERS: dict[str, Translator] = {
     "Exp": exponential, "Log": logarithm, "Threshold": threshold, "Eltwise": eltwise, "Axpy": axpy, "Reshape": reshape,
     "Flatten": flatten, "Permute": permute, "Concat": concat, "Slice": slice_, "Crop": crop, "Tile": tile,
     "ShuffleChannel": shuffle_channel, "Interp": interp, "Upsample": upsample, "Softmax": softmax,
-    "Reduction": reduction, "ArgMax": arg_max, "MVN": mvn, "ROIPooling": roi_pooling, "PriorBox": prior_box,
+    "Reduction": reduction, "ArgMax": arg_max, "MVN": mvn, "ROIPooling": roi_pooling, "PSROIPooling": position_pooling,
+    "Correlation": correlation, "PriorBox": prior_box,
     "DetectionOutput": detection_output, "SPP": spatial_pyramid, "Im2col": image_to_columns, "LSTM": long_memory,
     "RNN": simple_recurrence, "Proposal": proposal, "ProposalLayer": proposal, "BatchReindex": batch_reindex,
     "Parameter": parameter,

@@ -21,7 +21,6 @@ def describe(source: Source) -> Description:
     info = load(source)
     operators = [info.symbol.nodes[n] for n in info.needed if info.symbol.nodes[n].op != VARIABLE]
     counts = Counter(node.op for node in operators)
-    nested = {node.op for node in operators if node.is_nested}
     weights = weights_of(info)
     return Description(
         info.where,
@@ -29,10 +28,7 @@ def describe(source: Source) -> Description:
         {},
         tuple(ModelTensor(each.name, each.dtype, each.declared) for each in info.inputs.values()),
         tuple(ModelTensor(name, "float32", None) for name in output_names(info.symbol)),
-        tuple(
-            OperatorUse(op, count, "yes" if is_translated(op) and op not in nested else "no")
-            for op, count in counts.most_common()
-        ),
+        tuple(OperatorUse(op, count, "yes" if is_translated(op) else "no") for op, count in counts.most_common()),
         len(operators),
         sum(array.size for array in weights.values()),
         sum(array.nbytes for array in weights.values()),

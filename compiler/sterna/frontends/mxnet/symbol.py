@@ -17,6 +17,8 @@ from sterna.frontends.mxnet.settings import Settings
 
 #: Bytes of a symbol, and nodes of it, beyond which something else is meant.
 _LARGEST, _MOST_NODES = 1 << 28, 1 << 20
+#: Graphs within graphs of control flow.
+_DEEPEST = 16
 VARIABLE = "null"
 
 
@@ -27,14 +29,14 @@ class NodeInfo:
     Args:
         inputs: (position of a node, which of its results).
         settings: of the operator.
-        is_nested: it has graphs of its own, as control flow has.
+        graphs: of its own, as control flow has them.
     """
 
     op: str
     name: str
     inputs: tuple[tuple[int, int], ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
-    is_nested: bool = False
+    graphs: tuple[SymbolInfo, ...] = ()
 
     @property
     def said(self) -> Settings:
@@ -56,6 +58,11 @@ class SymbolInfo:
     version: str = ""
     is_numpy: bool = False
 
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """Positions of the variables, in order: the operands of a graph that an operator has."""
+        return tuple(n for n, node in enumerate(self.nodes) if node.op == VARIABLE)
+
 
 def load_symbol(path: Path) -> SymbolInfo:
     """The symbol in a file.
@@ -75,15 +82,21 @@ def load_symbol(path: Path) -> SymbolInfo:
     return symbol_of(content, path.name)
 
 
-def symbol_of(content: Any, where: str) -> SymbolInfo:
-    """The symbol that a JSON text holds; errors as of `load_symbol`."""
+def symbol_of(content: Any, where: str, depth: int = 0) -> SymbolInfo:
+    """The symbol that a JSON text holds; errors as of `load_symbol`.
+
+    Args:
+        depth: how many operators it is inside of.
+    """
     rows = content.get("nodes") if isinstance(content, dict) else None
     heads = content.get("heads") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not isinstance(heads, list) or not rows:
         raise _broken(where, "it has no list of nodes, or of heads")
     if len(rows) > _MOST_NODES:
         raise _broken(where, f"it has {len(rows)} nodes")
-    nodes = tuple(_node(row, n, where) for n, row in enumerate(rows))
+    if depth > _DEEPEST:
+        raise _broken(where, f"its control flow is nested more than {_DEEPEST} times")
+    nodes = tuple(_node(row, n, where, depth) for n, row in enumerate(rows))
     said = content.get("attrs")
     said = said if isinstance(said, dict) else {}
     return SymbolInfo(
@@ -94,7 +107,7 @@ def symbol_of(content: Any, where: str) -> SymbolInfo:
     )
 
 
-def _node(row: Any, number: int, where: str) -> NodeInfo:
+def _node(row: Any, number: int, where: str, depth: int) -> NodeInfo:
     if not isinstance(row, dict) or not isinstance(row.get("op"), str) or not isinstance(row.get("name"), str):
         raise _broken(where, f"node {number} has no operator or no name")
     # Of a node at n, only nodes before it can be operands: the file is in that order.
@@ -104,7 +117,10 @@ def _node(row: Any, number: int, where: str) -> NodeInfo:
         given = row.get(key)
         if isinstance(given, dict):
             settings |= {str(name): value if isinstance(value, str) else str(value) for name, value in given.items()}
-    return NodeInfo(row["op"], row["name"], inputs, settings, bool(row.get("subgraphs")))
+    inside = row.get("subgraphs")
+    inside = inside if isinstance(inside, list) else []
+    graphs = tuple(symbol_of(each, f'{where}, "{row["name"]}"', depth + 1) for each in inside)
+    return NodeInfo(row["op"], row["name"], inputs, settings, graphs)
 
 
 def _places(rows: Any, count: int, where: str, what: str) -> tuple[tuple[int, int], ...]:

@@ -15,6 +15,8 @@ from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
 from sterna_runtime.advice import Fix
 
+#: A graph inside an operator.
+Inner = Callable[[Sequence[Value]], list[Value]]
 Translator = Callable[["Translation"], Value | tuple[Value | None, ...]]
 
 #: Names of element types, and their numbers in old files.
@@ -28,6 +30,7 @@ class Translation(Emitter):
         node: what the symbol says; `said` are its settings.
         is_numpy: shapes are NumPy's: a size of 0 is none, not an unknown one.
         asked: how many of its results are wanted at least.
+        graphs: of the operator itself, each from operands to results.
     """
 
     def __init__(
@@ -38,8 +41,10 @@ class Translation(Emitter):
         origin: Callable[[int], str],
         is_numpy: bool = False,
         asked: int = 1,
+        graphs: Sequence[Inner] = (),
     ):
         super().__init__(builder, node.op, node.name, inputs, origin)
+        self.graphs = tuple(graphs)
         self.node, self.said, self.is_numpy, self.asked = node, node.said, is_numpy, asked
 
     # -- what the operator says

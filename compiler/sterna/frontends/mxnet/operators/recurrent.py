@@ -35,6 +35,11 @@ class _Weights:
     hidden: int
     at: int = 0
 
+    def matrix(self, rows: int, columns: int) -> Value:
+        """The next matrix, as it is."""
+        first, self.at = self.at, self.at + rows * columns
+        return self.t.reshape(self.t.part(self.vector, 0, first, rows * columns), [rows, columns])
+
     def take(self, columns: int) -> Value:
         """The next matrix (gates * hidden, columns), or vector if there are no columns; gates in ONNX's order."""
         t, rows, size = self.t, len(self.order) * self.hidden, max(columns, 1)
@@ -59,23 +64,26 @@ def _joined(t: Translation, parts: Sequence[Value], axis: int) -> Value:
 
 def recurrent(t: Translation) -> tuple[Value, ...]:
     mode = t.said.choice("mode", "lstm", *_MODES)
-    if t.said.optional("projection_size"):
-        raise t.unsupported("with projections")
-    if t.said.has("lstm_state_clip_min") or t.said.has("lstm_state_clip_max"):
-        raise t.unsupported("with clipped states")
     operator, order = _MODES[mode]
     x, hidden, layers = t.input(0), t.said.integer("state_size"), t.said.integer("num_layers")
-    if x.type.rank != 3 or hidden < 1 or not 0 < layers <= 1024:
+    projection = (t.said.optional("projection_size") or 0) if mode == "lstm" else 0
+    if x.type.rank != 3 or hidden < 1 or not 0 < layers <= 1024 or projection < 0:
         raise error("E0108", f"{t.kind} of {layers} layers of {hidden} units over {x.type}")
     both = t.said.flag("bidirectional")
     directions = 2 if both else 1
     vector = t.input(1)
     width = t.extent(x, 2)
-    inner = (layers - 1) * (directions * hidden + hidden + 2)
-    wanted = directions * len(order) * hidden * (width + hidden + 2 + inner)
+    wide = projection or hidden
+    inner = (layers - 1) * (directions * wide + wide + 2)
+    wanted = directions * (len(order) * hidden * (width + wide + 2 + inner) + layers * projection * hidden)
     if vector.type.rank != 1 or vector.type.elements != wanted:
         raise error("E0108", f"{t.kind} needs {wanted} weights, not {vector.type}")
-    states = [_state(t, n, layers * directions, hidden) for n in range(2, 4 if mode == "lstm" else 3)]
+    states = [
+        _state(t, n, layers * directions, units)
+        for n, units in zip(range(2, 4 if mode == "lstm" else 3), (wide, hidden), strict=False)
+    ]
+    if projection or (mode == "lstm" and any(t.said.has(f"lstm_state_clip_{end}") for end in ("min", "max"))):
+        return _stepwise(t, states, layers, directions, hidden, projection)
     lengths = None
     if t.said.flag("use_sequence_length"):
         lengths = t.cast(t.input(4 if mode == "lstm" else 3), "int32")
@@ -103,6 +111,67 @@ def recurrent(t: Translation) -> tuple[Value, ...]:
         x = t.reshape(t.transpose(y, (0, 2, 1, 3)), [y.shape[0], y.shape[2], directions * hidden])
     kept = [t.op("concat", *values, axis=0) if len(values) > 1 else values[0] for values in last if values]
     return x, *kept
+
+
+def _stepwise(
+    t: Translation, states: Sequence[Value], layers: int, directions: int, hidden: int, projection: int
+) -> tuple[Value, ...]:
+    """An LSTM whose states are projected to fewer units, or whose cells are kept within bounds: step by step."""
+    if t.said.flag("use_sequence_length"):
+        raise t.unsupported("with lengths, and with projections or clipped cells,")
+    x, reader = t.input(0), _Weights(t, t.input(1), range(4), hidden)
+    wide, weights = projection or hidden, []
+    for layer in range(layers):
+        size = t.extent(x, 2) if layer == 0 else directions * wide
+        for _ in range(directions):
+            matrices = [reader.take(size), reader.take(wide)]
+            weights.append([*matrices, *([reader.matrix(projection, hidden)] if projection else [])])
+    biases = [t.op("add", reader.take(0), reader.take(0)) for _ in weights]
+    limits = [
+        t.said.number(f"lstm_state_clip_{end}") if t.said.has(f"lstm_state_clip_{end}") else default
+        for end, default in (("min", -np.inf), ("max", np.inf))
+    ]
+    last: list[list[Value]] = [[], []]
+    for layer in range(layers):
+        parts = []
+        for d in range(directions):
+            place = layer * directions + d
+            initial = [t.squeezed(t.part(state, 0, place, 1), 0) for state in states]
+            y, *final = _run(t, x, weights[place], biases[place], initial, limits, reverse=d == 1)
+            parts.append(y)
+            for values, value in zip(last, final, strict=True):
+                values.append(t.spread(value, 0))
+        x = _joined(t, parts, 2)
+    return x, *(_joined(t, values, 0) for values in last)
+
+
+def _run(
+    t: Translation, x: Value, weights: Sequence[Value], bias: Value, initial: Sequence[Value],
+    limits: Sequence[float], *, reverse: bool,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """All steps of a layer in one direction: (steps, N, units), the last state, the last cell."""
+    count, turned = t.extent(x, 0), [t.transpose(w, (1, 0)) for w in weights]
+    given = t.op("add", t.op("matmul", x, turned[0]), bias)
+
+    def step(number: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
+        h, c = carried
+        place = t.reshape(t.cast(number, "int64"), (1,))
+        place = t.op("sub", t.scalar(count - 1, "int64"), place) if reverse else place
+        total = t.op("add", t.squeezed(t.op("gather", given, place, axis=0), 0), t.op("matmul", h, turned[1]))
+        hidden = t.extent(c, 1)
+        i, f, g, o = (t.part(total, 1, n * hidden, hidden) for n in range(4))
+        kept = t.op("mul", t.op("sigmoid", f), c)
+        c = t.op("add", kept, t.op("mul", t.op("sigmoid", i), t.op("tanh", g)))
+        if np.isfinite(limits).any():
+            c = t.op("clip", c, min=limits[0], max=limits[1])
+        h = t.op("mul", t.op("sigmoid", o), t.op("tanh", c))
+        h = t.op("matmul", h, turned[2]) if len(turned) > 2 else h
+        return [h, c], [h]
+
+    (h, c), (rows,) = t.repeat(count, initial, step)
+    if reverse:
+        rows = t.op("gather", rows, t.constant(np.arange(count)[::-1].copy(), "int64"), axis=0)
+    return rows, h, c
 
 
 def _state(t: Translation, position: int, count: int, hidden: int) -> Value:

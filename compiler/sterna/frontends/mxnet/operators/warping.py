@@ -64,7 +64,8 @@ def deformable_convolution(t: Translation) -> Value:
     )  # fmt: skip
 
 
-def _pooled(t: Translation) -> tuple[int, int]:
+def pooled_size(t: Translation) -> tuple[int, int]:
+    """Bins of a region: rows and columns."""
     size = t.said.integers("pooled_size")
     if len(size) != 2 or min(size) < 1 or max(size) > 1 << 12:
         raise error("E0109", f"{t.kind} to {list(size)}")
@@ -73,19 +74,17 @@ def _pooled(t: Translation) -> tuple[int, int]:
 
 def roi_pooling(t: Translation) -> Value:
     return standard(
-        t, "MaxRoiPool", t.input(0), t.input(1), pooled_shape=_pooled(t),
+        t, "MaxRoiPool", t.input(0), t.input(1), pooled_shape=pooled_size(t),
         spatial_scale=t.said.finite("spatial_scale"),
     )  # fmt: skip
 
 
 def roi_align(t: Translation) -> Value:
     """Regions (image, x, y, x, y)."""
-    if t.said.flag("position_sensitive"):
-        raise t.unsupported("that is sensitive to positions")
     x, rois = t.input(0), t.input(1)
     if rois.type.rank != 2 or rois.shape[1] != 5:
         raise error("E0108", f"{t.kind} of regions {rois.type}")
-    height, width = _pooled(t)
+    height, width = pooled_size(t)
     images = t.reshape(t.integral(t.part(rois, 1, 0, 1)), [rois.shape[0]])
     return standard(
         t, "RoiAlign", x, t.part(rois, 1, 1, 4), images, mode="avg", output_height=height, output_width=width,
@@ -101,5 +100,4 @@ TRANSLATORS: dict[str, Translator] = {
     "SpatialTransformer": spatial_transformer,
     "_contrib_DeformableConvolution": deformable_convolution,
     "_contrib_ModulatedDeformableConvolution": deformable_convolution,
-    "_contrib_ROIAlign": roi_align,
 }
