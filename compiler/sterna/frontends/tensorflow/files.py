@@ -12,6 +12,11 @@ from sterna.frontends.source import Source
 
 SAVED_MODEL = "saved_model.pb"
 GRAPH_MODEL = "model.json"
+#: What the first converters to TensorFlow.js (0.x) wrote: a GraphDef, and the manifest of its weights.
+FIRST_MODEL, MANIFEST = "tensorflowjs_model.pb", "weights_manifest.json"
+#: What `tf.train.Saver` calls the graph beside a checkpoint.
+META = ".meta"
+_MAIN = (SAVED_MODEL, GRAPH_MODEL, FIRST_MODEL)
 MOST_BYTES = 1 << 31
 
 
@@ -93,11 +98,11 @@ def files_of(source: Source) -> Files:
     """
     path = source.file()
     if path.is_dir():
-        for name in (SAVED_MODEL, GRAPH_MODEL):
+        for name in _MAIN:
             if (path / name).is_file():
                 return Files(path, name)
         raise error("E0101", f"{path} holds no {SAVED_MODEL}")
-    for main in (SAVED_MODEL, GRAPH_MODEL) if source.start.startswith(b"PK\x03\x04") else ():
+    for main in _MAIN if source.start.startswith(b"PK\x03\x04") else ():
         for name in source.names:
             if name == main or name.endswith(f"/{main}"):
                 return Files(path.parent, main, path, name[: -len(main)])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sterna.frontends.description import Description
 from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Runtime, Support
+from sterna.frontends.runtimes import JAVASCRIPT
 from sterna.frontends.source import Source
 from sterna.ir.graph import Graph
 
-_SAVED_MODEL = "saved_model.pb"
+_SAVED_MODEL, _FIRST_MODEL = "saved_model.pb", "tensorflowjs_model.pb"
 #: The first node of a GraphDef: field 1, a length, then the node's field 1, its name.
 _NODE, _NAME = 0x0A, 0x0A
 
@@ -27,12 +30,12 @@ class TensorFlowFrontend(Frontend):
         if source.path is None:
             return Confidence.NO
         if source.is_folder or source.names:
-            if any(name == _SAVED_MODEL or name.endswith(f"/{_SAVED_MODEL}") for name in source.names):
+            if any(name.rpartition("/")[2] in (_SAVED_MODEL, _FIRST_MODEL) for name in source.names):
                 return Confidence.CERTAIN
             return self._of_text(source.path / "model.json") if source.is_folder else Confidence.NO
         if source.start.lstrip()[:1] == b"{":
             return self._of_text(source.path)
-        if source.path.name == _SAVED_MODEL:
+        if source.path.name == _SAVED_MODEL or _is_beside_variables(source.path):
             return Confidence.LIKELY
         if _is_graph(source.start):
             return Confidence.LIKELY
@@ -40,8 +43,6 @@ class TensorFlowFrontend(Frontend):
 
     @staticmethod
     def _of_text(path: object) -> Confidence:
-        from pathlib import Path
-
         try:
             with Path(str(path)).open("rb") as file:
                 text = file.read(1 << 24)
@@ -64,6 +65,13 @@ class TensorFlowFrontend(Frontend):
 
         return describe(source, options)
 
+    def without_reference(self, source: Source) -> str:
+        path = source.path
+        if path is None or any(name.endswith(_SAVED_MODEL) for name in source.names):
+            return ""
+        file = path / "model.json" if source.is_folder else path
+        return JAVASCRIPT if self._of_text(file) is not Confidence.NO else ""
+
     def reference(self, source: Source, options: ReadOptions) -> Reference | None:
         from sterna.frontends.tensorflow.reference import runner
 
@@ -74,6 +82,11 @@ class TensorFlowFrontend(Frontend):
         from sterna.frontends.tensorflow.describing import coverage
 
         return coverage()
+
+
+def _is_beside_variables(path: Path) -> bool:
+    """Whether a file is the graph of a checkpoint of TensorFlow 1: its name says so, and the variables lie there."""
+    return path.name.endswith(".meta") and path.with_name(path.name.removesuffix(".meta") + ".index").is_file()
 
 
 def _is_graph(start: bytes) -> bool:

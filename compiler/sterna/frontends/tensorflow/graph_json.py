@@ -15,10 +15,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from sterna.errors import SternaError, error
-from sterna.frontends.tensorflow.files import Files
-from sterna.frontends.tensorflow.model import Model, Node, Port, Signature
+from sterna.frontends.tensorflow.files import MANIFEST, Files
+from sterna.frontends.tensorflow.model import PAGE, Model, Node, Port, Signature, Type
 from sterna.frontends.tensorflow.schema import message
+from sterna.frontends.tensorflow.tensors import array_of
 from sterna.frontends.tfjs_weights import tfjs_weights
 from sterna.ir.graph import Array
 
@@ -47,7 +50,7 @@ def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> 
     graph = message("Graph")
     try:
         _fill(graph, topology, 0)
-        model = decoded(graph, kind="TensorFlow.js graph model")
+        model = decoded(graph, kind=PAGE)
         weights = tfjs_weights(text.get("weightsManifest") or [], partial(_shard, files))
         signature = _signature(text.get("signature") or (text.get("userDefinedMetadata") or {}).get("signature"))
     except SternaError:
@@ -56,24 +59,54 @@ def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> 
         raise error(
             "E0103", f"{files.main} is no model of TensorFlow.js", f"{type(problem).__name__}: {problem}"
         ) from None
+    known = {} if signature is None else {"serving_default": signature}
+    producer = str(text.get("convertedBy") or text.get("generatedBy") or "")
+    return replace(_filled(model, weights), signatures=known, producer=producer)
+
+
+def first_model(model: Model, files: Files) -> Model:
+    """A model as the first converters to TensorFlow.js (0.x) wrote it: a GraphDef without weights, whose manifest is a
+    file of its own beside it. Other graphs remain what they are.
+
+    Raises:
+        SternaError: E0101, the manifest or a shard cannot be read; E0103, they do not fit each other.
+    """
+    content = files.read(MANIFEST)
+    if content is None:
+        return model
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        raise error("E0101", f"{MANIFEST} is no JSON text", str(problem)) from None
+    return replace(_filled(model, tfjs_weights(manifest, partial(_shard, files))), kind=PAGE)
+
+
+def _filled(model: Model, weights: Mapping[str, Array]) -> Model:
     functions = {
         name: replace(function, nodes=_with_weights(function.nodes, weights))
         for name, function in model.functions.items()
     }
-    known = {} if signature is None else {"serving_default": signature}
-    producer = str(text.get("convertedBy") or text.get("generatedBy") or "")
-    nodes = _with_weights(model.nodes, weights)
-    return replace(model, nodes=nodes, functions=functions, signatures=known, producer=producer)
+    return replace(model, nodes=_with_weights(model.nodes, weights), functions=functions)
 
 
 def _with_weights(nodes: Mapping[str, Node], weights: Mapping[str, Array]) -> dict[str, Node]:
     """Nodes whose constants have their values; the constants of functions are called as no others are."""
     return {
-        name: replace(node, attributes={**node.attributes, "value": weights[name]})
-        if node.op == "Const" and name in weights
-        else node
+        name: replace(node, attributes={key: _single(value) for key, value in node.attributes.items()})
+        if node.op != "Const" or name not in weights
+        else replace(node, attributes={**node.attributes, "value": weights[name]})
         for name, node in nodes.items()
     }
+
+
+def _single(value: Any) -> Any:
+    """An attribute as TensorFlow.js takes it: its weights and results are of single precision where TensorFlow's graph
+    says double."""
+    if value == Type(_ENUM["DT_DOUBLE"]):
+        return Type(_ENUM["DT_FLOAT"])
+    if getattr(value, "dtype", None) == _ENUM["DT_DOUBLE"] and hasattr(value, "double_val"):
+        return array_of(value).astype(np.float32)
+    return tuple(map(_single, value)) if isinstance(value, tuple) else value
 
 
 def _fill(made: Any, given: Mapping[str, Any], depth: int) -> None:

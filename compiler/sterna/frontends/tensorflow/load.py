@@ -9,8 +9,8 @@ from typing import Any
 from sterna.errors import SternaError, error
 from sterna.frontends.source import Source
 from sterna.frontends.tensorflow.checkpoint import Checkpoint
-from sterna.frontends.tensorflow.files import SAVED_MODEL, Files, files_of
-from sterna.frontends.tensorflow.graph_json import graph_model
+from sterna.frontends.tensorflow.files import META, SAVED_MODEL, Files, files_of
+from sterna.frontends.tensorflow.graph_json import first_model, graph_model
 from sterna.frontends.tensorflow.model import RESOURCE, Function, Model, Node, Port, Signature, Type, tensor_of
 from sterna.frontends.tensorflow.schema import parsed
 from sterna.frontends.tensorflow.tensors import array_of, sizes_of
@@ -33,7 +33,9 @@ def load(source: Source) -> Model:
         return graph_model(content, files, partial(decoded, where=files.main))
     if files.main == SAVED_MODEL:
         return _saved(content, files)
-    return decoded(parsed("Graph", content, files.main), files.main)
+    if files.main.endswith(META):
+        return _trained(content, files)
+    return first_model(decoded(parsed("Graph", content, files.main), files.main), files)
 
 
 def decoded(graph: Any, where: str, kind: str = "TensorFlow frozen graph") -> Model:
@@ -99,18 +101,32 @@ def _saved(content: bytes, files: Files) -> Model:
         raise error("E0101", f"{files.main} holds no graph")
     meta = next((m for m in saved.meta_graphs if "serve" in m.meta_info_def.tags), saved.meta_graphs[0])
     where = files.archive.name if files.archive is not None else files.folder.name or files.main
+    index = files.read("variables/variables.index")
+    weights = Checkpoint(index, lambda name, *part: files.part(f"variables/{name}", *part)) if index else None
+    return _with_variables(meta, where, "TensorFlow SavedModel", weights)
+
+
+def _trained(content: bytes, files: Files) -> Model:
+    """What `tf.train.Saver` keeps of training: the graph in a file of its own, beside the variables."""
+    stem = files.main.removesuffix(META)
+    index = files.read(f"{stem}.index")
+    if index is None:
+        raise error("E0101", f'the file "{stem}.index" of the model is missing', f"{files.main} has no variables")
+    meta = parsed("Meta", content, files.main)
+    return _with_variables(meta, files.main, "TensorFlow checkpoint", Checkpoint(index, files.part, stem))
+
+
+def _with_variables(meta: Any, where: str, kind: str, weights: Checkpoint | None) -> Model:
     graph = decoded(meta.graph_def, where)
     signatures = {
         entry.key: Signature(_ports(entry.value.inputs), _ports(entry.value.outputs))
         for entry in sorted(meta.signature_def, key=lambda entry: entry.key)
         if entry.key != _INIT
     }
-    index = files.read("variables/variables.index")
-    weights = Checkpoint(index, lambda name, *part: files.part(f"variables/{name}", *part)) if index else None
     version = meta.meta_info_def.tensorflow_version
     return Model(
         where,
-        "TensorFlow SavedModel",
+        kind,
         f"TensorFlow {version}" if version else "",
         graph.nodes,
         graph.functions,

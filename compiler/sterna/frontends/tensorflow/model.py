@@ -16,6 +16,8 @@ DTYPES = {
     23: "uint64",
 }  # fmt: skip
 STRING, RESOURCE, VARIANT = 7, 20, 21
+#: The kind of models of TensorFlow.js.
+PAGE = "TensorFlow.js graph model"
 OTHERS = {STRING: "string", 8: "complex64", 18: "complex128", RESOURCE: "resource", VARIANT: "variant"}
 
 

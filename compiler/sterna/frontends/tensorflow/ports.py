@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from sterna.errors import Diagnostic, error
-from sterna.frontends.inputs import InputInfo
+from sterna.errors import error
+from sterna.frontends.inputs import InputInfo, fixed_value
 from sterna.frontends.tensorflow.model import Model, Port, Signature, Type, dtype_of, tensor_of
-from sterna.ir import dtypes
 from sterna.ir.graph import Array
-from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import shapes as shapes_given
 
 USUAL = "serving_default"
@@ -54,9 +49,9 @@ def signature_of(model: Model, name: str | None) -> Signature:
     """
     if model.signatures:
         if name is None:
-            return model.signatures.get(USUAL) or next(iter(model.signatures.values()))
+            return _with_inputs(model, model.signatures.get(USUAL) or next(iter(model.signatures.values())))
         if name in model.signatures:
-            return model.signatures[name]
+            return _with_inputs(model, model.signatures[name])
         raise error("E0106", f'the model has no signature "{name}"', f"its signatures: {', '.join(model.signatures)}")
     outputs = last_nodes(model) if name is None else [part.strip() for part in name.split(",")]
     for output in outputs:
@@ -66,9 +61,20 @@ def signature_of(model: Model, name: str | None) -> Signature:
     if not outputs:
         raise error("E0103", f"{model.where} has no outputs")
     ports = tuple(Port(output.removesuffix(":0"), output, 0, None) for output in outputs)
-    needed = reachable(model, [tensor_of(output)[0] for output in outputs])
-    inputs = [n for n in model.nodes.values() if n.op in PLACEHOLDERS and n.name in needed]
-    return Signature(tuple(placeholder(model, node.name) for node in inputs), ports)
+    return Signature(_placeholders(model, ports), ports)
+
+
+def _with_inputs(model: Model, signature: Signature) -> Signature:
+    """A signature with the placeholders that it needs, if it names no inputs: early converters to TensorFlow.js wrote
+    the outputs alone."""
+    found = () if signature.inputs else _placeholders(model, signature.outputs)
+    return Signature(found, signature.outputs) if found else signature
+
+
+def _placeholders(model: Model, outputs: Sequence[Port]) -> tuple[Port, ...]:
+    """The placeholders that outputs need."""
+    needed = reachable(model, [tensor_of(port.tensor)[0] for port in outputs])
+    return tuple(placeholder(model, n.name) for n in model.nodes.values() if n.op in PLACEHOLDERS and n.name in needed)
 
 
 def placeholder(model: Model, name: str) -> Port:
@@ -145,23 +151,8 @@ def fixed_values(ports: Sequence[Port], values: Mapping[str, Any]) -> dict[str, 
         port = by_name.get(given.removesuffix(":0"))
         if port is None:
             raise error("E0106", f'the model has no input "{given}"', fix=f"its inputs: {', '.join(by_name)}")
-        array = np.asarray(value, dtypes.to_numpy(dtype_of(port.dtype)))
-        sizes = port.dims
-        if sizes is not None and (
-            len(sizes) != array.ndim or any(n not in (-1, have) for n, have in zip(sizes, array.shape, strict=True))
-        ):
-            raise error("E0106", f'the input "{port.name}" is {list(sizes)}, which {value} does not fit')
-        found[port.name] = array
+        found[port.name] = fixed_value(port.name, dtype_of(port.dtype), port.dims, value)
     return found
-
-
-def advised(problems: Sequence[Diagnostic], ports: Sequence[Port]) -> list[Diagnostic]:
-    """Errors of operands that are no constants (E0107), with the advice to give small inputs their values."""
-    small = [port.name for port in ports if port.dims is not None and len(port.dims) == 0]
-    if not small:
-        return list(problems)
-    fix = Advice("say what inputs are that sizes depend on: ", Option("values", dict.fromkeys(small, "<number>")))
-    return [replace(p, fix=fix) if p.code == "E0107" and p.fix is None else p for p in problems]
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -15,13 +15,13 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.custom import how_to_register
 from sterna.frontends.frontend import ReadOptions
-from sterna.frontends.inputs import input_types
+from sterna.frontends.inputs import advised, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tensorflow import control
 from sterna.frontends.tensorflow.flow import EXITS, MERGES, NEXT, SWITCHES, Flow
 from sterna.frontends.tensorflow.model import Function, Model, Node, Port, tensor_of
 from sterna.frontends.tensorflow.operators import OUTPUTS, is_translated, translator_of
-from sterna.frontends.tensorflow.ports import advised, distinct, fixed_values, input_infos, reachable, signature_of
+from sterna.frontends.tensorflow.ports import distinct, fixed_values, input_infos, reachable, signature_of
 from sterna.frontends.tensorflow.tensors import array_of
 from sterna.frontends.tensorflow.translation import Item, Text, Translation, Variable
 from sterna.frontends.tripped import TRIPS, tripped
@@ -37,6 +37,8 @@ CHOICES = ("If", "StatelessIf", "Case", "StatelessCase")
 LOOPS = ("While", "StatelessWhile")
 FLOW = (*MERGES, *SWITCHES, *EXITS, *NEXT, "Enter", "RefEnter", "LoopCond")
 HANDLES = ("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp")
+#: Operators that take the handle of a variable and read it.
+READING = ("ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp")
 #: Written here, and not in tables of translators.
 WRITTEN_HERE = (*CALLS, *CHOICES, *LOOPS, *FLOW, *HANDLES, "Const", "Placeholder", "PlaceholderV2")
 
@@ -160,7 +162,7 @@ class Reader:
         made |= {name: constant(self.builder.name(name), array) for name, array in fixed.items()}
         scope.given |= {tensor_of(port.tensor)[0]: (made[port.name],) for port in signature.inputs}
         found = self.evaluate(scope, [port.tensor for port in signature.outputs])
-        self.fail_if(advised(self.problems, open_))
+        self.fail_if(advised(self.problems, [port.name for port in open_ if port.dims == ()]))
         outputs, names = [], []
         for port, item in zip(signature.outputs, found, strict=True):
             if not isinstance(item, Value):
@@ -251,8 +253,7 @@ class Reader:
         except MemoryError:
             raise
         except TRIPS as problem:
-            operands = [self.found_or_none(scope, text) for text in node.inputs]
-            self.failed(tripped(problem, node.op, operands), scope, node)
+            self.failed(tripped(problem, node.op, [self.found_or_none(scope, v) for v in node.inputs]), scope, node)
         except Exception as problem:  # ours, and still the other nodes are looked at
             self.failed(internal_error(f"{type(problem).__name__}: {problem}"), scope, node)
 
@@ -292,6 +293,8 @@ class Reader:
             if not items or not isinstance(items[0], Variable):
                 raise error("E0113", "ReadVariableOp of what is no variable of the model is not supported")
             return (self.weight(items[0], scope),)
+        if node.op in READING:
+            items = [self.weight(item, scope) if isinstance(item, Variable) else item for item in items]
         if node.op in SWITCHES:
             return (items[0], items[0])
         if node.op in FLOW:

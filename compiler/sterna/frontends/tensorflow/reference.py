@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source
-from sterna.frontends.tensorflow.files import SAVED_MODEL
+from sterna.frontends.tensorflow.files import META, SAVED_MODEL
 from sterna.frontends.tensorflow.load import load
-from sterna.frontends.tensorflow.model import Signature
+from sterna.frontends.tensorflow.model import PAGE, Signature, tensor_of
 from sterna.frontends.tensorflow.ports import signature_of
 from sterna.ir.graph import Array
 
@@ -33,6 +34,8 @@ def runner(source: Source, options: ReadOptions) -> Runner | None:
     if source.is_archive or (not is_saved and (path.is_dir() or source.start.lstrip()[:1] == b"{")):
         return None
     model = load(source)
+    if model.kind == PAGE:
+        return None
     signature = signature_of(model, options.signature)
     fixed = {name.removesuffix(":0"): value for name, value in (options.values or {}).items()}
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -41,7 +44,8 @@ def runner(source: Source, options: ReadOptions) -> Runner | None:
         if is_saved:
             names = {id(each): name for name, each in model.signatures.items()}
             return _saved(tf, str(folder), names[id(signature)], fixed)
-        return _frozen(tf, path.read_bytes(), signature, fixed)
+        content = _frozen(tf, path, signature) if path.name.endswith(META) else path.read_bytes()
+        return _session(tf, content, signature, fixed)
     except Exception as problem:  # its errors have no common type
         raise cannot_run("tensorflow", problem) from None
 
@@ -59,7 +63,27 @@ def _saved(tf: Any, folder: str, name: str, fixed: Mapping[str, Any]) -> Runner:
     return run
 
 
-def _frozen(tf: Any, content: bytes, signature: Signature, fixed: Mapping[str, Any]) -> Runner:
+def _frozen(tf: Any, path: Path, signature: Signature) -> bytes:
+    """A checkpoint's graph as far as the outputs need it, with its variables as constants: what trained it may be of a
+    TensorFlow that this one does not understand."""
+    meta = tf.compat.v1.MetaGraphDef()
+    meta.ParseFromString(path.read_bytes())
+    outputs = [tensor_of(port.tensor)[0] for port in signature.outputs]
+    graph = tf.compat.v1.graph_util.extract_sub_graph(meta.graph_def, outputs)
+    values = tf.compat.v1.train.NewCheckpointReader(str(path).removesuffix(META))
+    for node in graph.node:
+        node.device = ""
+        if node.op in ("VariableV2", "Variable"):
+            value, kind = values.get_tensor(node.name), node.attr["dtype"].type
+            node.ClearField("attr")
+            node.op = "Const"
+            node.attr["dtype"].type = kind
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value))
+    return bytes(graph.SerializeToString())
+
+
+def _session(tf: Any, content: bytes, signature: Signature, fixed: Mapping[str, Any]) -> Runner:
+    """A frozen graph in a session."""
     graph, definition = tf.Graph(), tf.compat.v1.GraphDef()
     definition.ParseFromString(content)
     with graph.as_default():

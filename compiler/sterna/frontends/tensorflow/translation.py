@@ -70,7 +70,8 @@ class _Result:
 _RESULTS = {
     "ArgMax": ("output_type", "int64"), "ArgMin": ("output_type", "int64"), "Shape": ("out_type", "int32"),
     "ShapeN": ("out_type", "int32"), "Size": ("out_type", "int32"), "TopKV2": ("index_type", "int32"),
-    "Unique": ("out_idx", "int32"), "UniqueV2": ("out_idx", "int32"), "Where": ("", "int64"),
+    **dict.fromkeys(("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"), ("out_idx", "int32")),
+    "Where": ("", "int64"), "DynamicPartition": ("", "int64"),
 }  # fmt: skip
 
 

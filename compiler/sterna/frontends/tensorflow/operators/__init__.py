@@ -12,20 +12,25 @@ from sterna.frontends.tensorflow.operators import (
     convolution,
     counting,
     decoding,
+    diagonals,
+    differences,
     images,
     lists,
     matrices,
+    numbers,
     pictures,
     recurrent,
+    segments,
     selection,
     shapes,
+    sound,
     spectra,
 )
 from sterna.frontends.tensorflow.translation import Translator
 
 _MODULES = (
-    arithmetic, convolution, counting, decoding, images, lists, matrices, pictures, recurrent, selection, shapes,
-    spectra,
+    arithmetic, convolution, counting, decoding, diagonals, differences, images, lists, matrices, numbers, pictures,
+    recurrent, segments, selection, shapes, sound, spectra,
 )  # fmt: skip
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -35,6 +40,11 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "Merge": ("output", "value_index"),
     "TopKV2": ("values", "indices"), "TopK": ("values", "indices"),
     "Unique": ("y", "idx"), "UniqueV2": ("y", "idx"),
+    "UniqueWithCounts": ("y", "idx", "count"), "UniqueWithCountsV2": ("y", "idx", "count"),
+    "DynamicPartition": ("outputs",), "LogMatrixDeterminant": ("sign", "log_abs_determinant"),
+    "ListDiff": ("out", "idx"), "Qr": ("q", "r"), "Svd": ("s", "u", "v"), "Lu": ("lu", "p"),
+    "SelfAdjointEigV2": ("e", "v"), "SoftmaxCrossEntropyWithLogits": ("loss", "backprop"),
+    "ApproxTopK": ("values", "indices"), "StatelessRandomGetKeyCounter": ("key", "counter"),
     "TensorArrayV3": ("handle", "flow"),
     "TensorListPopBack": ("output_handle", "tensor"),
     "NonMaxSuppressionV4": ("selected_indices", "valid_outputs"),

@@ -10,11 +10,13 @@ from sterna.errors import error
 from sterna.frontends import special
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import axes_of, is_float
+from sterna.frontends.incomplete_gamma import incomplete_gamma
 from sterna.frontends.log_sums import running_log_sums
 from sterna.frontends.standard import standard
 from sterna.frontends.tensorflow.translation import Item, Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ops.types import broadcast
 
 #: Operators that are a core operator as they stand.
 _SAME = {
@@ -165,6 +167,15 @@ def log_softmax(t: Translation) -> Value:
 
 def atan2(t: Translation) -> Value:
     return arc_tangent(t, t.input(0), t.input(1))
+
+
+def _incomplete_gamma(upper: bool) -> Translator:
+    def translate(t: Translation) -> Value:
+        shape = broadcast([t.input(0).shape, t.input(1).shape])
+        a, x = (v if v.shape == shape else t.op("expand", v, shape=shape) for v in (t.input(0), t.input(1)))
+        return incomplete_gamma(t, a, x, upper)
+
+    return translate
 
 
 # ---------------------------------------------------------------- reductions
@@ -356,10 +367,13 @@ TRANSLATORS: dict[str, Translator] = {
     **{name: _reduction(operator) for name, operator in _REDUCTIONS.items()},
     "AccumulateNV2": add_n, "AddN": add_n, "ApproximateEqual": approximately_equal, "GuaranteeConst": identity,
     "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Assert": assertion,
-    "Atan2": atan2, "BatchMatMul": matmul, "BatchMatMulV2": matmul, "BatchMatMulV3": matmul, "BiasAdd": bias_add,
+    "Atan2": atan2, "RefIdentity": identity, "SparseMatMul": matmul,
+    "VarIsInitializedOp": lambda t: t.constant(True, "bool"),
+    "BatchMatMul": matmul, "BatchMatMulV2": matmul, "BatchMatMulV3": matmul, "BiasAdd": bias_add,
     "BiasAddV1": bias_add, "Cast": cast, "CheckNumerics": identity, "ClipByValue": clip_by_value,
     "CumulativeLogsumexp": cumulative_log_sum,
     "Cumprod": _cumulative("cumulative_product"), "Cumsum": _cumulative("cumulative_sum"),
+    "Igamma": _incomplete_gamma(False), "Igammac": _incomplete_gamma(True),
     "DisableCopyOnRead": assertion, "Einsum": einsum, "EnsureShape": identity, "Erfc": erfc,
     "EuclideanNorm": euclidean_norm, "Expm1": expm1, "FloorDiv": floor_div,
     "FloorMod": lambda t: _remainder(t, truncated=False), "Identity": identity, "IdentityN": identities,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.cropping import crops
 from sterna.frontends.soft_suppression import soft_suppressed
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.frontends.tflite.operators import reductions
@@ -105,7 +106,6 @@ def crop_and_resize(t: Translation) -> Value:
     if not (rows.is_const and columns.is_const and depth.is_const):
         raise t.open_sizes(image)
     count = boxes.shape[0]
-    method = t.option("method", "bilinear")
     image = t.cast(image, "float32")
 
     def places(first: int, extent: int, result: int) -> Value:
@@ -118,43 +118,9 @@ def crop_and_resize(t: Translation) -> Value:
         counted = t.reshape(t.counting(result, "float32"), (1, result))
         return t.op("add", t.op("mul", column[0], t.scalar(last, "float32")), t.op("mul", counted, step))
 
-    def inside(at: Value, extent: int) -> Value:
-        zero, last = t.scalar(0, "float32"), t.scalar(extent - 1, "float32")
-        return t.op("logical_and", t.op("greater_equal", at, zero), t.op("less_equal", at, last))
-
-    h, w, d = int(rows), int(columns), int(depth)
-    y, x = places(0, h, height), places(1, w, width)
-
-    def read(rows_: Value, columns_: Value) -> Value:
-        """(boxes, height, width, depth) of the images at whole positions."""
-        shape = (count, height, width, 1)
-        parts = [
-            t.op("expand", t.reshape(which, (count, 1, 1, 1)), shape=shape),
-            t.op("expand", t.reshape(t.cast(rows_, "int32"), (count, height, 1, 1)), shape=shape),
-            t.op("expand", t.reshape(t.cast(columns_, "int32"), (count, 1, width, 1)), shape=shape),
-        ]
-        return t.op("gather_nd", image, t.op("concat", *parts, axis=3))
-
-    ys, xs = t.op("clip", y, min=0.0, max=float(h - 1)), t.op("clip", x, min=0.0, max=float(w - 1))
-    if method == "nearest":
-        result = read(t.op("round_away", ys), t.op("round_away", xs))
-    else:
-        top, left = t.op("floor", ys), t.op("floor", xs)
-        bottom, right = t.op("ceil", ys), t.op("ceil", xs)
-        down = t.reshape(t.op("sub", ys, top), (count, height, 1, 1))
-        along = t.reshape(t.op("sub", xs, left), (count, 1, width, 1))
-
-        def between(a: Value, b: Value, part: Value) -> Value:
-            return t.op("add", a, t.op("mul", t.op("sub", b, a), part))
-
-        upper = between(read(top, left), read(top, right), along)
-        lower = between(read(bottom, left), read(bottom, right), along)
-        result = between(upper, lower, down)
-    valid = t.op(
-        "logical_and", t.reshape(inside(y, h), (count, height, 1, 1)), t.reshape(inside(x, w), (count, 1, width, 1))
-    )
-    valid = t.op("expand", valid, shape=(count, height, width, d))
-    return t.op("where", valid, result, t.scalar(float(t.option("extrapolation_value", 0.0)), "float32"))
+    y, x = places(0, int(rows), height), places(1, int(columns), width)
+    outside = float(t.option("extrapolation_value", 0.0))
+    return crops(t, image, which, y, x, outside, nearest=t.option("method", "bilinear") == "nearest")
 
 
 # ---------------------------------------------------------------- boxes

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from sterna.errors import SternaError, error
+from sterna.frontends.emitter import MOST_PARTS
 from sterna.frontends.tensorflow.translation import Item, Rows, Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.limits import check_table
 
 
 def _list(t: Translation, position: int) -> Rows:
@@ -182,6 +184,83 @@ def pop_back(t: Translation) -> tuple[Item, ...]:
     return Rows(rest, size - 1, rows.dtype), last
 
 
+def scatter(t: Translation) -> Item:
+    """TensorListScatter and its like: tensor, places, and sizes; or a list into which the rows are written."""
+    into = t.kind == "TensorListScatterIntoExistingList"
+    rows, value, index = _list(t, 0) if into else None, t.input(int(into)), t.input(1 + int(into))
+    places = t.array_or_none(1 + int(into))
+    if rows is not None and rows.size is None and rows.value is not None:
+        size: int | None = t.extent(rows.value, 0)
+    elif rows is not None:
+        size = rows.size
+    elif t.kind == "TensorListScatterV2" and t.integer_of(3, "how many elements") >= 0:
+        size = t.integer_of(3, "how many elements")
+    elif places is not None:
+        size = int(places.max(initial=-1)) + 1
+    else:
+        raise t.unknown(1, "the places")
+    if places is not None and places.tolist() == list(range(size or 0)):
+        return Rows(value, size, value.dtype)
+    if places is not None and places.size and not 0 <= int(places.min()) <= int(places.max()) < (size or 0):
+        raise error("E0108", f"{t.kind} beyond a list of {size} elements")
+    held = None if rows is None else rows.value
+    if held is None:
+        check_table(size or 0, *(t.extent(value, n) for n in range(1, value.type.rank)))
+        held = t.op("expand", t.scalar(0, value.dtype), shape=(size or 0, *value.shape[1:]))
+    index = t.reshape(t.cast(index, "int64"), (*index.shape, 1))
+    return Rows(t.op("scatter_nd", held, index, value, reduction="none"), size, value.dtype)
+
+
+def parts_of(t: Translation) -> Item:
+    """TensorListSplit and TensorArraySplitV3: the parts of a tensor, of known lengths, as elements."""
+    of_array = t.kind == "TensorArraySplitV3"
+    x = t.input(1 if of_array else 0)
+    lengths = t.integers(2, "the lengths of the parts")
+    if not x.type.rank or not lengths or min(lengths) < 0 or sum(lengths) != t.extent(x, 0):
+        raise error("E0108", f"{t.kind} of {x.type} into {lengths}")
+    if len(set(lengths)) == 1:
+        each = t.reshape(x, (len(lengths), lengths[0], *x.shape[1:]))
+        return Rows(each, len(lengths), x.dtype)
+    if len(lengths) > MOST_PARTS:
+        raise error("E0112", f"{t.kind} into {len(lengths)} parts")
+    parts, start, zeros = [], 0, (0,) * (x.type.rank - 1)
+    for length in lengths:
+        sizes = (length, *x.shape[1:])
+        parts.append(t.op("slice", x, starts=(start, *zeros), sizes=sizes, steps=(1,) * x.type.rank))
+        start += length
+    return Rows(None, len(lengths), x.dtype, None, tuple(parts))
+
+
+def resized(t: Translation) -> Item:
+    """TensorListResize: the first elements of a list, or zeros after its last one."""
+    rows, size = _list(t, 0), _size(t, 1)
+    assert size is not None
+    if size < 0:
+        raise error("E0108", f"{t.kind} to {size} elements")
+    if rows.parts is not None and rows.value is None:
+        if size > len(rows.parts):
+            return rows  # writing beyond the end makes it longer
+        return replace(rows, parts=rows.parts[:size], size=size)
+    if rows.value is None:
+        return replace(rows, size=size)
+    x = rows.value
+    have, zeros = t.extent(x, 0), (0,) * (x.type.rank - 1)
+    check_table(size, *(t.extent(x, n) for n in range(1, x.type.rank)))
+    if size > have:
+        return Rows(t.pad(x, (0, *zeros), (size - have, *zeros)), size, x.dtype)
+    kept = t.op("slice", x, starts=(0, *zeros), sizes=(size, *x.shape[1:]), steps=(1,) * x.type.rank)
+    return Rows(kept, size, x.dtype)
+
+
+def joined_lists(t: Translation) -> Item:
+    """TensorListConcatLists: the elements of two lists, one list after the other."""
+    a, b = (_list(t, n) for n in (0, 1))
+    lists = [_value(t, rows) for rows in (a, b) if rows.value is not None or rows.parts or rows.size]
+    if not lists:
+        return a
+    return Rows(lists[0] if len(lists) == 1 else t.op("concat", *lists, axis=0), None, lists[0].dtype)
+
+
 def nothing(t: Translation) -> tuple[Any, ...]:
     return ()
 
@@ -193,5 +272,7 @@ TRANSLATORS: dict[str, Translator] = {
     "TensorListConcat": list_concat, "TensorListConcatV2": list_concat, "TensorListFromTensor": whole,
     "TensorListGather": list_gather, "TensorListGetItem": _read(0), "TensorListLength": _length(0),
     "TensorListPopBack": pop_back, "TensorListPushBack": push_back, "TensorListReserve": reserve,
-    "TensorListSetItem": set_item, "TensorListStack": stack,
+    "TensorListSetItem": set_item, "TensorListStack": stack, "TensorArraySplitV3": parts_of,
+    "TensorListConcatLists": joined_lists, "TensorListResize": resized, "TensorListScatter": scatter,
+    "TensorListScatterIntoExistingList": scatter, "TensorListScatterV2": scatter, "TensorListSplit": parts_of,
 }  # fmt: skip

@@ -122,6 +122,30 @@ def contrast(t: Translation) -> Value:
     return t.op("add", t.op("mul", t.op("sub", x, mean), t.cast(factor, x.dtype)), mean)
 
 
+def contrast_within(t: Translation) -> Value:
+    """AdjustContrast, the old one, whose results lie within two bounds."""
+    y = contrast(t.again(t.cast(t.input(0), "float32"), t.item(1)))
+    return t.op("minimum", t.op("maximum", y, t.input(2)), t.input(3))
+
+
+def volume_patches(t: Translation) -> Value:
+    """ExtractVolumePatches: of every window its elements, one after the other, as channels."""
+    x = t.input(0)
+    sizes, strides = (t.integers_of(name, (1,) * 5) for name in ("ksizes", "strides"))
+    if x.type.rank != 5 or any(len(v) != 5 or v[0] != 1 or v[4] != 1 for v in (sizes, strides)):
+        raise error("E0109", f"{t.kind} of {x.type} with windows {list(sizes)}")
+    window, channels = sizes[1:4], t.extent(x, 4)
+    count = math.prod(window) * channels
+    if min(window) < 1 or count * count > _MOST_TAPS:
+        raise error("E0112", f"{t.kind} of {x.type} with windows {list(sizes)} is too large")
+    kernel = np.eye(count, dtype=np.float32).reshape(count, *window, channels).transpose(0, 4, 1, 2, 3)
+    y = standard(
+        t, "Conv", t.channels_first(x), t.constant(np.ascontiguousarray(kernel), x.dtype), strides=strides[1:4],
+        **padding_of(t),
+    )  # fmt: skip
+    return t.back(y)
+
+
 def max_pool_with_argmax(t: Translation) -> tuple[Value, ...]:
     """Maxima, and where they are: as numbers of the pixels and channels of their picture, or of all pictures."""
     x = t.input(0)
@@ -251,6 +275,7 @@ def hue_turned(t: Translation) -> Value:
 TRANSLATORS: dict[str, Translator] = {
     "AdjustHue": hue_turned, "AdjustSaturation": saturated, "Dilation2D": dilation,
     "HSVToRGB": hsv_to_rgb, "RGBToHSV": rgb_to_hsv,
-    "AdjustContrastv2": contrast, "ExtractImagePatches": patches, "MaxPoolWithArgmax": max_pool_with_argmax,
+    "AdjustContrast": contrast_within, "AdjustContrastv2": contrast,
+    "ExtractVolumePatches": volume_patches, "ExtractImagePatches": patches, "MaxPoolWithArgmax": max_pool_with_argmax,
     "ScaleAndTranslate": scale_and_translate,
 }  # fmt: skip

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import axes_of
+from sterna.frontends.emitter import MOST_TAPS, axes_of
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.frontends.tflite.operators import segments
 from sterna.frontends.tflite.operators import selection as lite
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 
 
 def gather(t: Translation) -> Any:
@@ -26,6 +27,24 @@ def gather_nd(t: Translation) -> Any:
 
 def one_hot(t: Translation) -> Any:
     return lite.one_hot(t.again(*t.items, axis=int(t.option("axis", -1))))  # type: ignore[arg-type]
+
+
+def reverse_marked(t: Translation) -> Value:
+    """Reverse: the dimensions that are marked."""
+    marks = np.asarray(t.array(1, "dimensions"), np.bool_).reshape(-1)
+    axes = t.constant(np.flatnonzero(marks), "int32")
+    return t.input(0) if not marks.any() else lite.reverse(t.again(t.item(0), axes))  # type: ignore[arg-type]
+
+
+def nth_element(t: Translation) -> Value:
+    """The element that stands at a place of each sorted row."""
+    x, place, last = t.input(0), t.integer_of(1, "the place"), t.input(0).type.rank - 1
+    size = t.extent(x, last)
+    if not 0 <= place < size:
+        raise error("E0109", f"{t.kind} takes element {place} of {size}")
+    k = place + 1 if t.option("reverse", False) else size - place
+    values, _ = t.builder.add_all("top_k", x, k=(as_int(k),), axis=last, sources=t.sources, name=f"{t.name}/top_k")
+    return t.op("gather", values, t.constant(k - 1, "int64"), axis=last)
 
 
 def reverse(t: Translation) -> Any:
@@ -48,22 +67,48 @@ def select(t: Translation) -> Value:
     return t.op("where", condition, a, b)
 
 
+def ref_select(t: Translation) -> Value:
+    """One of several tensors by a number."""
+    count = len(t.inputs) - 1
+    if not 1 <= count <= MOST_TAPS:
+        raise error("E0103", f"{t.kind} of {count} tensors")
+    y = t.input(count)
+    for n in range(count - 1, 0, -1):
+        y = t.op("where", t.op("equal", t.input(0), t.scalar(n - 1, t.input(0).dtype)), t.input(n), y)
+    return y
+
+
 def scatter_nd(t: Translation) -> Any:
     return lite.scatter_nd(t)  # type: ignore[arg-type]
 
 
-def _update(reduction: str) -> Translator:
+def sparse_to_dense(t: Translation) -> Value:
+    """A tensor of one value with others at given places: rows of coordinates, or numbers of a vector's elements."""
+    places, shape, values, rest = t.input(0), tuple(t.dims(1, "sizes")), t.input(2), t.input(3)
+    if places.type.rank == 0:
+        places = t.reshape(places, (1,))
+    if places.type.rank == 1:
+        places = t.reshape(places, (places.shape[0], 1))
+    if values.type.rank == 0:
+        values = t.op("expand", values, shape=(places.shape[0],))
+    return t.op("scatter_nd", t.op("expand", rest, shape=shape), places, values, reduction="none")
+
+
+def _update(reduction: str, sign: int = 1) -> Translator:
     def translate(t: Translation) -> Value:
-        return t.op("scatter_nd", t.input(0), t.input(1), t.input(2), reduction=reduction)
+        values = t.input(2) if sign > 0 else t.op("neg", t.input(2))
+        return t.op("scatter_nd", t.input(0), t.input(1), values, reduction=reduction)
 
     return translate
 
 
 def top_k(t: Translation) -> tuple[Value, ...]:
     x = t.input(0)
-    k = t.integer_of(1, "the number of elements") if t.has(1) else int(t.option("k", 1))
+    k = t.dims(1, "the number of elements") if t.has(1) else [as_int(int(t.option("k", 1)))]
+    if len(k) != 1:
+        raise error("E0108", f"the number of elements must be one element, not {len(k)}")
     values, places = t.builder.add_all(
-        "top_k", x, k=(k,), axis=x.type.rank - 1, sources=t.sources, name=f"{t.name}/top_k"
+        "top_k", x, k=tuple(k), axis=x.type.rank - 1, sources=t.sources, name=f"{t.name}/top_k"
     )
     return values, t.cast(places, t.dtype("index_type", "int32"))
 
@@ -78,7 +123,11 @@ def in_top_k(t: Translation) -> Value:
 
 
 def unique(t: Translation) -> Any:
-    return segments.unique(t)  # type: ignore[arg-type]
+    """Of vectors; UniqueV2 and UniqueWithCountsV2 name the dimension, or none."""
+    if t.has(1) and any(axis not in (0, -1) for axis in t.integers(1, "the dimension")):
+        raise t.unsupported("along another dimension than the first")
+    results = segments.unique(t)  # type: ignore[arg-type]
+    return results if t.kind.startswith("UniqueWithCounts") else results[:2]
 
 
 def band_part(t: Translation) -> Value:
@@ -94,34 +143,6 @@ def band_part(t: Translation) -> Value:
             near = t.op("less_equal", distance, t.scalar(most, "int64"))
             kept = near if kept is None else t.op("logical_and", kept, near)
     return x if kept is None else t.op("where", kept, x, t.scalar(0, x.dtype))
-
-
-def diagonal(t: Translation) -> Value:
-    """Diag and MatrixDiag: vectors as diagonals of square matrices."""
-    x = t.input(0)
-    if t.kind == "Diag" and x.type.rank != 1:
-        raise t.unsupported(f"of {x.type}")
-    size = x.shape[-1]
-    i = t.reshape(t.counting(size, "int64"), (size, 1))
-    j = t.reshape(t.counting(size, "int64"), (1, size))
-    return t.op("where", t.op("equal", i, j), t.reshape(x, (*x.shape, 1)), t.scalar(0, x.dtype))
-
-
-def diagonal_part(t: Translation) -> Value:
-    """A diagonal of matrices: the main one, or in versions 2 and 3 one beside it."""
-    x = t.input(0)
-    said = np.zeros(1) if t.kind == "MatrixDiagPart" else np.asarray(t.array(1, "the diagonal"))
-    numbers = [int(n) for n in said.reshape(-1)]
-    if len({*numbers}) != 1:
-        raise t.unsupported("of several diagonals")
-    rows, columns = t.extent(x, -2), t.extent(x, -1)
-    down, across = max(-numbers[0], 0), max(numbers[0], 0)
-    size = min(rows - down, columns - across)
-    if size < 1:
-        raise error("E0109", f"{t.kind} of the diagonal {numbers[0]} of {x.type}")
-    flat = t.reshape(x, (*x.shape[:-2], rows * columns))
-    places = down * columns + across + np.arange(size) * (columns + 1)
-    return t.op("gather", flat, t.constant(places, "int64"), axis=x.type.rank - 2)
 
 
 def roll(t: Translation) -> Value:
@@ -200,40 +221,26 @@ def dequantize(t: Translation) -> Value:
 _LITE: Mapping[str, Any] = segments.TRANSLATORS
 
 
-def _main_diagonal(translate: Translator) -> Translator:
-    """Operators of version 2 and 3 for what those of version 1 do: the main diagonal, matrices of its size."""
-
-    def main(t: Translation) -> Any:
-        at = 2 if t.kind.startswith("MatrixSetDiag") else 1
-        if t.has(at) and np.asarray(t.array(at, "the diagonal")).any():
-            raise t.unsupported("of other diagonals than the main one")
-        if at == 1 and t.kind.startswith("MatrixDiagV"):
-            sizes = [t.integer_of(n, "a size") for n in (2, 3) if t.has(n)]
-            if any(size not in (-1, t.extent(t.input(0), -1)) for size in sizes):
-                raise t.unsupported(f"to {sizes}")
-        return translate(t)
-
-    return main
-
-
 def _shift(direction: str) -> Translator:
     return lambda t: t.op("bit_shift", t.input(0), t.input(1), direction=direction)
 
 
 TRANSLATORS: dict[str, Translator] = {
-    "LeftShift": _shift("LEFT"), "RightShift": _shift("RIGHT"), "SegmentSum": _LITE["SEGMENT_SUM"],
+    "LeftShift": _shift("LEFT"), "RightShift": _shift("RIGHT"),
     **{f"UnsortedSegment{name}": _LITE[f"UNSORTED_SEGMENT_{name.upper()}"]
        for name in ("Sum", "Max", "Min", "Prod")},
-    **dict.fromkeys(("MatrixDiagV2", "MatrixDiagV3"), _main_diagonal(diagonal)),
-    **dict.fromkeys(("MatrixDiagPartV2", "MatrixDiagPartV3"), diagonal_part),
-    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _main_diagonal(_LITE["MATRIX_SET_DIAG"])),
-    "Dequantize": dequantize, "Diag": diagonal, "FakeQuantWithMinMaxArgs": fake_quant,
+    "Dequantize": dequantize, "FakeQuantWithMinMaxArgs": fake_quant,
     "FakeQuantWithMinMaxVars": fake_quant, "FakeQuantWithMinMaxVarsPerChannel": fake_quant, "Gather": gather,
+    "ResourceGather": gather, "ResourceGatherNd": gather_nd, "RefSelect": ref_select,
     "GatherNd": gather_nd, "GatherV2": gather, "InTopK": in_top_k, "InTopKV2": in_top_k, "MatrixBandPart": band_part,
-    "MatrixDiag": diagonal, "MatrixDiagPart": diagonal_part, "OneHot": one_hot,
+    "OneHot": one_hot,
     "QuantizeAndDequantizeV2": quantize_and_dequantize, "QuantizeAndDequantizeV3": quantize_and_dequantize,
     "ReverseSequence": reverse_sequence, "ReverseV2": reverse, "Roll": roll,
-    "ScatterNd": scatter_nd, "Select": select, "SelectV2": select, "TensorScatterAdd": _update("add"),
+    "ScatterNd": scatter_nd, "Select": select, "SelectV2": select, "SparseToDense": sparse_to_dense,
+    "TensorScatterAdd": _update("add"),
+    "TensorScatterSub": _update("add", -1),
     "TensorScatterMax": _update("max"), "TensorScatterMin": _update("min"), "TensorScatterUpdate": _update("none"),
-    "TopK": top_k, "TopKV2": top_k, "Unique": unique, "Where": where,
+    "NthElement": nth_element, "Reverse": reverse_marked,
+    "TopK": top_k, "TopKV2": top_k, "Where": where,
+    **dict.fromkeys(("Unique", "UniqueWithCounts"), unique),
 }  # fmt: skip

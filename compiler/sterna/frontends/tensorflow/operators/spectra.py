@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.angles import arc_tangent
 from sterna.frontends.fourier import transform
 from sterna.frontends.tensorflow.translation import Complex, Translation, Translator
 from sterna.ir.graph import Value
@@ -17,37 +20,65 @@ def _complex(t: Translation, position: int) -> Value:
     return item.value
 
 
-def _length(t: Translation, size: int) -> int:
-    """How many elements a transform has: all, or those that an operand says."""
+def _lengths(t: Translation, sizes: Sequence[int]) -> list[int]:
+    """How many elements a transform has along each of its dimensions: all, or those that an operand says."""
     if len(t.items) < 2:
-        return size
-    (length,) = t.integers(1, "the length of the transform")
-    return length
+        return list(sizes)
+    lengths = t.integers(1, "the lengths of the transform")
+    if len(lengths) != len(sizes):
+        raise error("E0108", f"{len(lengths)} lengths of a transform of {len(sizes)} dimensions")
+    return lengths
 
 
-def _forward(t: Translation) -> Complex:
-    """RFFT: the frequencies up to the middle, of real numbers in the last dimension."""
-    x = t.input(0)
-    if x.type.rank < 1 or x.dtype != "float32":
-        raise t.unsupported(f"of {x.type}")
-    length = _length(t, t.extent(x, -1))
-    return Complex(transform(t, t.reshape(x, (*x.shape, 1)), x.type.rank - 1, length, False, True))
+def _others(t: Translation, x: Value, lengths: Sequence[int], inverse: bool) -> Value:
+    """The transform along the dimensions before the last one of complex numbers, the nearest first."""
+    for back, length in enumerate(reversed(lengths), start=3):
+        x = transform(t, x, x.type.rank - back, length, inverse, False)
+    return x
 
 
-def _whole(inverse: bool) -> Translator:
+def _forward(dimensions: int) -> Translator:
+    """Of real numbers, in the last dimension the frequencies up to the middle."""
+
     def translate(t: Translation) -> Complex:
-        x = _complex(t, 0)
-        axis = x.type.rank - 2
-        return Complex(transform(t, x, axis, t.extent(x, axis), inverse, False))
+        x = t.input(0)
+        if x.type.rank < dimensions or x.dtype != "float32":
+            raise t.unsupported(f"of {x.type}")
+        *rest, last = _lengths(t, [t.extent(x, n) for n in range(-dimensions, 0)])
+        x = transform(t, t.reshape(x, (*x.shape, 1)), x.type.rank - 1, last, False, True)
+        return Complex(_others(t, x, rest, False))
 
     return translate
 
 
-def _backward(t: Translation) -> Value:
-    """IRFFT: real numbers of the frequencies up to the middle, of which the others are mirror images."""
-    x = _complex(t, 0)
+def _whole(dimensions: int, inverse: bool) -> Translator:
+    def translate(t: Translation) -> Complex:
+        x = _complex(t, 0)
+        if x.type.rank <= dimensions:
+            raise error("E0108", f"{t.kind} of {x.type.rank - 1} dimensions")
+        *rest, last = [t.extent(x, n) for n in range(-1 - dimensions, -1)]
+        return Complex(_others(t, transform(t, x, x.type.rank - 2, last, inverse, False), rest, inverse))
+
+    return translate
+
+
+def _backward(dimensions: int) -> Translator:
+    """Real numbers of the frequencies up to the middle, of which the others are mirror images."""
+
+    def translate(t: Translation) -> Value:
+        x = _complex(t, 0)
+        if x.type.rank <= dimensions:
+            raise error("E0108", f"{t.kind} of {x.type.rank - 1} dimensions")
+        sizes = [t.extent(x, n) for n in range(-1 - dimensions, -1)]
+        *rest, last = _lengths(t, [*sizes[:-1], 2 * (sizes[-1] - 1)])
+        return _mirrored(t, _others(t, x, rest, True), last)
+
+    return translate
+
+
+def _mirrored(t: Translation, x: Value, length: int) -> Value:
+    """IRFFT along the last dimension."""
     axis = x.type.rank - 2
-    length = _length(t, 2 * (t.extent(x, axis) - 1))
     wanted = length // 2 + 1
     have = t.extent(x, axis)
     if wanted > have:
@@ -92,7 +123,29 @@ def conjugate(t: Translation) -> Complex:
     return Complex(t.op("mul", _complex(t, 0), t.constant([1.0, -1.0], "float32")))
 
 
+def angle(t: Translation) -> Value:
+    real, imaginary = _parts(t)
+    return arc_tangent(t, imaginary, real)
+
+
+def conjugate_transpose(t: Translation) -> Complex | Value:
+    """ConjugateTranspose: of complex numbers or of others."""
+    order = t.integers(1, "the order of dimensions")
+    if not isinstance(t.item(0), Complex):
+        return t.transpose(t.input(0), order)
+    turned = t.transpose(_complex(t, 0), (*order, len(order)))
+    return Complex(t.op("mul", turned, t.constant([1.0, -1.0], "float32")))
+
+
 TRANSLATORS: dict[str, Translator] = {
-    "Complex": joined, "ComplexAbs": absolute, "Conj": conjugate, "FFT": _whole(False), "IFFT": _whole(True),
-    "Imag": lambda t: _parts(t)[1], "IRFFT": _backward, "Real": lambda t: _parts(t)[0], "RFFT": _forward,
+    "Angle": angle, "Complex": joined, "ComplexAbs": absolute, "Conj": conjugate,
+    "ConjugateTranspose": conjugate_transpose,
+    "Imag": lambda t: _parts(t)[1], "Real": lambda t: _parts(t)[0],
+    **{f"{kind}{name}": made(n) for n, name in ((1, ""), (2, "2D"), (3, "3D"))
+       for kind, made in (
+           ("FFT", lambda n: _whole(n, False)), ("IFFT", lambda n: _whole(n, True)), ("RFFT", _forward),
+           ("IRFFT", _backward),
+       )},
+    "BatchFFT": _whole(1, False), "BatchFFT2D": _whole(2, False), "BatchFFT3D": _whole(3, False),
+    "BatchIFFT": _whole(1, True), "BatchIFFT2D": _whole(2, True), "BatchIFFT3D": _whole(3, True),
 }  # fmt: skip
