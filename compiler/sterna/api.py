@@ -37,7 +37,7 @@ from sterna.ir.limits import memory_for
 from sterna.options import WEIGHTS, math_bound
 from sterna.records import default_place
 from sterna.runtime.here import why_not_here
-from sterna.targets.description import load_target
+from sterna.targets.description import beside, load_target
 from sterna.targets.memories import pools as memories_of
 from sterna.targets.target import Flash, Target
 from sterna.timing import timed
@@ -281,14 +281,14 @@ def _host_of(machine: Target, host: TargetName | None, places: Sequence[tuple[st
             fix = Advice("leave out ", Option("host" if host is not None else "device_for"))
             raise error("E0203", title, fix=fix)
         return None
-    own = machine.device.host or "host"
-    beside = host if isinstance(host, Target) else load_target(own if host is None else os.fspath(host))
-    check_processor(beside)
-    in_pages = load_target(own).is_wasm
-    if not beside.library or beside.static or beside.is_wasm != in_pages or beside.device is not None:
-        title = f"the target {beside.name} gives no library that runs beside the device of {machine.name}"
-        raise error("E0203", title, fix=Option("host", "browser" if in_pages else "arm64"))
-    return beside
+    own = beside(machine.device)
+    wanted = own if host is None else host if isinstance(host, Target) else load_target(os.fspath(host))
+    check_processor(wanted)
+    fits = wanted.library == own.library if machine.device.host else not wanted.is_wasm
+    if not wanted.library or wanted.static or not fits or wanted.device is not None:
+        title = f"the target {wanted.name} gives no library that runs beside the device of {machine.name}"
+        raise error("E0203", title, fix=Option("host", machine.device.host or "arm64"))
+    return wanted
 
 
 def variants_of(target: Target) -> tuple[Target, ...]:

@@ -86,7 +86,7 @@ class Measured:
         )
 
 
-_SHORT = {"float16": "fp16", "bfloat16": "bf16"}
+_SHORT = {"float16": "fp16", "bfloat16": "bf16", "tf32": "TF32"}
 
 
 def _sizes(numbers: Iterable[int]) -> str:

@@ -2,10 +2,11 @@
 
 Convolutions get tiles (`passes.winograd`), products that wait for weights read them in float16
 (`passes.halve_weights`), products that wait for multiplications have factors of 16 bits where the processor multiplies
-those faster (`passes.narrow_products`). An estimate says which are worth it; the model is compiled with and without,
-both run on the same inputs, and of every output the largest difference, relative to its largest magnitude, is taken.
+those faster, or of TF32 where fragments of matrices do (`passes.narrow_products`). An estimate says which are worth it;
+the model is compiled with and without, both run on the same inputs, and of every output the largest difference,
+relative to its largest magnitude, is taken.
 
-Where that exceeds the bound, factors of 16 bits go first: tiles of them, then all but as many as the bound has room
+Where that exceeds the bound, factors of few bits go first: tiles of them, then all but as many as the bound has room
 for, of those layers that save most. Then layers go back to smaller tiles, then to exact arithmetic: those first whose
 own error is largest, until the model as a whole is within the bound.
 
@@ -61,7 +62,7 @@ MARGIN = 8.0
 #: those of factors of 16 bits as those of the smallest tile; those of tiles of such factors as those of the next
 #: smaller ones, whose last transform multiplies what was rounded.
 GROWTH, NARROW_GROWTH = 2.0, 4.0
-ROUGHNESS = {"float16": 2.0**10, "bfloat16": 2.0**13}
+ROUGHNESS = {"tf32": 2.0**10, "float16": 2.0**10, "bfloat16": 2.0**13}
 
 
 @dataclass(frozen=True)
@@ -272,8 +273,9 @@ class _Search:
         self.graph, self.model, self.layers, self.say = graph, model, layers, say
         self.bound, self.given = options.math, feeds
         made = replace(options.exact.alone, debug=False, generator="llvm")
-        if why_not_here(made.target) is not None:
-            made = replace(made, target=load_target("host"))
+        # Whether the device of a target is here is known when a bundle is loaded; the factors are the same on the host.
+        if made.target.device is not None or why_not_here(made.target) is not None:
+            made = replace(made, target=load_target("host"), host=None, device_for=())
         self.options = made
         self.machine = made.target.name
 

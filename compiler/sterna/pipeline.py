@@ -48,6 +48,7 @@ from sterna.passes.linearize import linearize
 from sterna.passes.materialize_outputs import materialize_outputs
 from sterna.passes.memory_plan import plan_memory, traffic_of
 from sterna.passes.multiply_by_reciprocals import multiply_by_reciprocals
+from sterna.passes.normalizations import group_statistics, layer_normalizations
 from sterna.passes.overlap import overlap
 from sterna.passes.pack import pack
 from sterna.passes.patches import patches
@@ -224,6 +225,8 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("fold-constants", fold_constants),
     graph_pass("einsum-products", einsum_products),
     graph_pass("eliminate-identities", eliminate_identities),
+    graph_pass("layer-normalizations", layer_normalizations),
+    graph_pass("group-statistics", group_statistics, lambda c: c.target.lanes(32) > 1 and c.target.threads is None),
     graph_pass("layout", layout),
     graph_pass("fold-batch-norm", fold_batch_norm),
     graph_pass("hoist-elementwise", hoist_elementwise),
@@ -332,7 +335,7 @@ def walk(
     """
     checked = os.environ.get(VERIFY, "") not in ("", "0")
     state = graph
-    begin = next((n + 1 for n, each in enumerate(PIPELINE) if each.name == after), 0)
+    begin = 1 + [each.name for each in PIPELINE].index(after) if after else 0
     for each in PIPELINE[begin:]:
         if each.says is not None and progress is not None:
             progress(each.says(state))

@@ -34,7 +34,10 @@ def device_rows(compiled: Compiled) -> list[dict[str, Any]]:
     placed = zip(compiled.calls, compiled.params_at, strict=True)
     blocks = [(at, at + size) for call, (at, size) in placed if size and call.place != CPU]
     first = min((at for at, _ in blocks), default=0)
-    needs = {*device.needs, *(name for kernel in own for name in _needs(kernel.function))} - {*device.emulates}
+    asked = {name for kernel in own for name in _needs(kernel.function)}
+    if (threads := max(P.exchanged(kernel.function.body) for kernel in own)) > 1:
+        asked.add(f"subgroup_{threads}")
+    needs = {*device.needs, *(name for name in asked if name.partition("_")[0] not in device.emulates)}
     return [
         {
             "name": compiled.options.target.name,

@@ -12,7 +12,14 @@ from rich.table import Table
 
 from sterna.api import options_of
 from sterna.bundle import cyclonedx
-from sterna.cli.options import dim_option, json_option, shape_option, signature_option, weights_file_option
+from sterna.cli.options import (
+    dim_option,
+    json_option,
+    math_mode,
+    shape_option,
+    signature_option,
+    weights_file_option,
+)
 from sterna.cli.output import console, files, print_json, table
 from sterna.cli.output import signature as signature_text
 from sterna.cli.roofline import print_roofline, roofline_json
@@ -55,6 +62,8 @@ _TENSORS, _FILES, _OPERATORS = 3, 4, 12
 @click.option("--roofline", "counted", is_flag=True,
               help="Of a model for a target with groups of threads: what its kernels ask of memory.")  # fmt: skip
 @click.option("--target", "-t", metavar="NAME|FILE", help="For --roofline.  [default: opencl]")
+@click.option("--math", type=math_mode, metavar="exact|fast[=BOUND]",
+              help="For --roofline: of the model as `compile --math` makes it.")  # fmt: skip
 @shape_option
 @dim_option
 @click.option(
@@ -69,14 +78,16 @@ def command(
     memory: bool,
     counted: bool,
     target: str | None,
+    math: str | None,
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...],
     dims: tuple[tuple[str, Any], ...],
     sbom: bool,
     as_json: bool,
 ) -> None:
     """Show what is in PATH: a bundle, for any machine, or a model of any format. --json has everything."""
-    if not counted and (target or shapes or dims):
-        raise error("E0002", "--target, --shape and --dim are for --roofline", fix="add --roofline, or leave them out")
+    if not counted and (target or math or shapes or dims):
+        title = "--target, --math, --shape and --dim are for --roofline"
+        raise error("E0002", title, fix="add --roofline, or leave them out")
     if counted and (memory or sbom):
         shown = "--memory" if memory else "--sbom"
         raise error("E0002", f"{shown} and --roofline are two commands", fix="give one of them, then the other")
@@ -85,7 +96,8 @@ def command(
     elif path is None:
         raise error("E0006", "there is no PATH", fix="give a bundle's directory or a model file")
     elif counted:
-        made = options_of(target or "opencl", dict(shapes), dict(dims), signature=signature, weights_file=weights_file)
+        sizes, mode = (dict(shapes), dict(dims)), math or "exact"
+        made = options_of(target or "opencl", *sizes, math=mode, signature=signature, weights_file=weights_file)
         _print_roofline(path, made, nodes, as_json)
     elif path.is_dir() and find(path) is None:
         if signature is not None:

@@ -119,7 +119,7 @@ dim_option = click.option(
 
 value_option = click.option(
     "--value", "values", multiple=True, type=value, metavar="NAME=NUMBERS",
-    help="Make an input of a TensorFlow model a constant, on which sizes and loops may depend.",
+    help="Make an input of an ONNX or TensorFlow model a constant, on which sizes and loops may depend.",
 )  # fmt: skip
 
 

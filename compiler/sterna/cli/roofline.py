@@ -17,8 +17,9 @@ _KERNELS = 20
 _NOTE = (
     "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
-    "memory. busy: multiprocessors that have a group, in the mean over waves of groups. conflicts: turns per access\n  "
-    "to shared memory that wait for a bank. fragments: multiply-adds on fragments of matrices"
+    "memory. wide: of the bytes that threads move, those\n  by accesses of 64 bits and more. busy: multiprocessors "
+    "that have a group, in the mean over waves of groups. conflicts: turns per\n  access to shared memory that wait "
+    "for a bank. fragments: multiply-adds on fragments of matrices"
 )
 
 
@@ -52,6 +53,7 @@ def _total(facts: Roofline) -> str:
         f"{sum(k.calls for k in facts.kernels):,} calls of {len(facts.kernels):,} kernels",
         f"least {size(least)}, moved {_times(moved, least)}, requested {_times(asked, least)}",
         f"{_percent(facts.total('coalesced'), facts.total('accesses'))} of accesses coalesced",
+        f"{_percent(facts.total('wide_bytes'), facts.total('thread_bytes'))} of bytes by accesses of 64 bits and more",
         f"{100 * facts.busy():.0f} % of {facts.multiprocessors} multiprocessors have a group",
         f"{waiting:.2f} conflicts per access to shared memory",
         f"{work:,} multiply-adds, {_percent(fragments, work)} on fragments",
@@ -62,7 +64,7 @@ def _total(facts: Roofline) -> str:
 def _kernels(kernels: list[KernelAccesses]) -> Table:
     rows = table(
         *("kernel", "nodes of the model", ">calls", ">groups", ">busy", ">threads", ">shared", ">least"),
-        *(">moved", ">requested", ">coalesced", ">conflicts", ">multiply-adds", ">fragments"),
+        *(">moved", ">requested", ">coalesced", ">wide", ">conflicts", ">multiply-adds", ">fragments"),
         title="Kernels, of one call each",
     )
     for k in kernels:
@@ -72,7 +74,7 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
             *(str(k.calls), f"{k.groups:,}", f"{100 * k.busy:.0f} %", str(k.threads)),
             size(k.shared_bytes) if k.shared_bytes else "",
             *(size(k.least_bytes), _times(k.moved_bytes, k.least_bytes), _times(k.requested_bytes, k.least_bytes)),
-            _percent(k.coalesced, k.accesses),
+            *(_percent(k.coalesced, k.accesses), _percent(k.wide_bytes, k.thread_bytes)),
             f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",
             *((f"{k.multiply_adds:,}", _percent(k.fragments, k.multiply_adds)) if k.multiply_adds else ("", "")),
         )

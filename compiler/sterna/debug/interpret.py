@@ -111,7 +111,7 @@ def _run(
             if (size := defined_size(node)) is not None:
                 sizes[size[0]] = int(results[0])
         if node.op == "require" and not results[0]:
-            raise error("E0511", f"an input is not what the model was compiled for ({', '.join(node.sources)})")
+            raise error("E0511", f"{', '.join(node.sources)}: the model does not allow the values of an input")
         for value, array in zip(node.outputs, results, strict=True):
             values[value] = array
             if observe is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sterna.driver import Options, reading
 from sterna.errors import error
+from sterna.fast import decide
 from sterna.frontends.formats import Model, read_model, source_of
 from sterna.loops import program as P
 from sterna.loops.accesses import SUBGROUP, Accesses, accesses
@@ -18,6 +19,7 @@ from sterna.passes.stages import Finished, call_multiply_adds
 from sterna.pipeline import walk
 from sterna.targets.target import Threads
 from sterna_runtime.advice import Advice, Option
+from sterna_runtime.names import model_name
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class KernelAccesses:
         busy: the share of the device's multiprocessors that have a group, in the mean over waves of groups.
         accesses, coalesced: of subgroups to the device's memory; shared_accesses, conflicts: to shared memory, and the
             turns that they wait for banks.
+        thread_bytes: that threads read and write of the device's memory; wide_bytes: those by accesses of 8 bytes and
+            more.
     """
 
     name: str
@@ -51,6 +55,8 @@ class KernelAccesses:
     coalesced: int
     shared_accesses: int
     conflicts: int
+    thread_bytes: int
+    wide_bytes: int
 
 
 @dataclass(frozen=True)
@@ -79,19 +85,22 @@ class Roofline:
 
 
 def roofline(model: Model, options: Options) -> Roofline:
-    """Compiles a model as far as its loop programs and counts.
+    """Compiles a model as far as its loop programs and counts; with `options.math`, what that leads to.
 
     Raises:
         SternaError: E0203, the target has no groups of threads; else as `compile`.
     """
-    if options.target.threads is None:
+    device = options.target.threads
+    if device is None:
         title = f"the target {options.target.name} runs no groups of threads, whose accesses could be counted"
         raise error("E0203", title, fix=Advice(Option("target", "opencl")))
     source = source_of(model)
-    finished = walk(read_model(source, reading(options)), context_of(options), "loops")
+    graph, name = read_model(source, reading(options)), source.path.name if source.path is not None else ""
+    if options.math:
+        options = decide(graph, model_name(name or graph.name), options).options
+    finished = walk(graph, context_of(options), "loops")
     assert isinstance(finished, Finished)
-    name = source.path.name if source.path is not None else ""
-    return counted(finished, name, options.target.name, options.target.threads)
+    return counted(finished, name, options.target.name, device)
 
 
 def counted(finished: Finished, model: str, target: str, device: Threads) -> Roofline:
@@ -137,4 +146,6 @@ def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Access
         round(found.coalesced),
         round(found.shared_accesses),
         round(found.conflicts),
+        round(found.bytes),
+        round(found.wide_bytes),
     )

@@ -315,6 +315,14 @@ def slice_(e: _Export, node: Node) -> None:
     e.result(node, "Slice", [e.native(node.operands[0]), *(e.constant(np.array(r, np.int64), name) for r in rows)])
 
 
+def strided(e: _Export, node: Node) -> None:
+    a = node.attributes
+    sizes, steps = [int(n) for n in a["sizes"]], a["steps"]
+    ramps = np.ix_(*(np.arange(size, dtype=np.int64) * step for size, step in zip(sizes, steps, strict=True)))
+    places = sum(ramps, np.int64(int(a["start"])))
+    e.result(node, "Gather", [e.native(node.operands[0]), e.constant(places, node.output.name)], axis=a["axis"])
+
+
 # ---------------------------------------------------------------- the rest
 def matmul(e: _Export, node: Node) -> None:
     e.result(node, "MatMul", [e.native(v) for v in node.operands])
@@ -381,6 +389,7 @@ _WRITERS: dict[str, Writer] = {
     "reshape": reshape,
     "resize": resize,
     "slice": slice_,
+    "strided": strided,
     "softmax": _along_axis("Softmax"),
     "sum_pool": sum_pool,
     "tile": tile,

@@ -154,6 +154,33 @@ class Emitter:
         self.builder.keep(made)
         return results[: len(initial)], results[len(initial) :]
 
+    def repeat_until(
+        self, limit: int, initial: Sequence[Value], step: Callable[[list[Value]], tuple[Value, list[Value]]]
+    ) -> list[Value]:
+        """A loop that ends after so many iterations at most.
+
+        Args:
+            initial: what is carried from iteration to iteration.
+            step: from what is carried to whether to go on (bool, one element), and what is carried on.
+
+        Returns:
+            What is carried in the end.
+        """
+        name = self.builder.name
+        number = Value(name(f"{self.name}/step"), NUMBER)
+        inside = [Value(name(f"{value.name}/carried"), value.type) for value in initial]
+        with self.builder.region() as nodes:
+            more, following = step(inside)
+            more = self.reshape(more, ())
+        body = Graph(f"{self.name}/body", (number, *inside), (more, *following), tuple(nodes))
+        results = [Value(name(f"{self.name}/loop"), value.type) for value in initial]
+        made = loop(
+            body, initial, results, sources=self.sources, name=f"{self.name}/loop", limit=limit, count=limit,
+            conditional=True,
+        )  # fmt: skip
+        self.builder.keep(made)
+        return results
+
     def counting(self, count: IntLike, dtype: str = "int64") -> Value:
         """0, 1, ..., count - 1: a constant, unless there are many or their number is open."""
         size = as_int(count)

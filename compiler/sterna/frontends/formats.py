@@ -6,8 +6,9 @@ outside of `frontends` knows a format by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, overload
@@ -20,10 +21,11 @@ from sterna.frontends.archives import Unpacked
 from sterna.frontends.class_names import with_class_names
 from sterna.frontends.description import Description
 from sterna.frontends.detectors import with_value_labels
-from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference
+from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference, Run
+from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source, looks_like
 from sterna.frontends.tripped import reading
-from sterna.ir.graph import Graph
+from sterna.ir.graph import Array, Graph
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import dims as dims_given
 
@@ -335,6 +337,11 @@ def reference_for(model: Model, against: str = AUTO, options: ReadOptions | None
         return Reference(None)
     if runtime is None:
         return Reference(None, missing=f"there is no runtime of {frontend.title}")
+    reason = frontend.without_reference(source)
+    if reason and against == AUTO:
+        return Reference(None, missing=reason)
+    if reason:
+        raise error("E0203", f"{against} cannot run this model", reason, fix=Advice(Option("against", INTERPRETER)))
     version = runtime.version
     if version is None:
         if against == AUTO:
@@ -350,7 +357,22 @@ def reference_for(model: Model, against: str = AUTO, options: ReadOptions | None
         return Reference(None, missing=": ".join([problem.title, *problem.where]))
     if found is None:
         return Reference(None, missing=f"{runtime.name} cannot run this model")
-    return replace(found, name=f"{runtime.name} {version}")
+    run, again = (None if each is None else partial(_run, runtime.name, each) for each in (found.run, found.again))
+    return replace(found, run=run, again=again, name=f"{runtime.name} {version}")
+
+
+def _run(name: str, run: Run, inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
+    """What a runtime makes of inputs.
+
+    Raises:
+        SternaError: E0009, it refuses them.
+    """
+    try:
+        return run(inputs, tensors)
+    except SternaError:
+        raise
+    except Exception as problem:  # their errors have no common type
+        raise cannot_run(name, problem) from None
 
 
 # ---------------------------------------------------------------- objects of Python

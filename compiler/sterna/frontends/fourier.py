@@ -78,8 +78,8 @@ def _is_large(rows: Int, parts: int, length: int, onesided: bool) -> bool:
     """Whether a fast transform takes less than a product. A matrix that few rows are multiplied by has to be read for
     them alone, and the many small kernels of a fast transform cost some microseconds."""
     products = parts * length * (length if onesided else 2 * length)
-    few = rows.is_const and int(rows) < _FEW
-    count = int(rows) if few else _FEW
+    count = int(rows) if rows.is_const else _FEW
+    few = count < _FEW
     return count * products * (_READ if few else 1) > count * cost(length) + _KERNELS
 
 
@@ -89,8 +89,9 @@ def _fast(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesided:
     y, rows = planes(t, x, axis)
     given = t.extent(x, axis)
     if given > needed:
-        y = t.op("slice", y, starts=(0, 0, 0), sizes=(*y.shape[:2], needed), steps=(1, 1, 1))
-    y = t.pad(y, (0, 0, 0), (0, 0, max(needed - given, 0)))
+        sizes = (*y.shape[:2], needed, y.shape[3])
+        y = t.op("slice", y, starts=(0, 0, 0, 0), sizes=sizes, steps=(1, 1, 1, 1))
+    y = t.pad(y, (0, 0, 0, 0), (0, 0, max(needed - given, 0), 0))
     if needed < length:
         y = mirrored(t, y, length)
     direction = Direction(1, 1 / length) if inverse else Direction(-1)

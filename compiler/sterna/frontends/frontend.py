@@ -242,6 +242,10 @@ class Frontend(ABC):
         """How `runtime`, which is installed, runs the model; None if it cannot run this one."""
         return None
 
+    def without_reference(self, source: Source) -> str:
+        """Why `runtime` runs no model of this kind, installed or not; empty where it may."""
+        return ""
+
     def operators(self) -> tuple[Support, ...]:
         """All operators of the format, those that are not supported too; none where a format has no operators."""
         return ()

@@ -6,16 +6,49 @@ An open dimension that the user says nothing of has the size that the file stand
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sterna.errors import Diagnostic
-from sterna.ir.graph import TensorType, tensor_type
+import numpy as np
+
+from sterna.errors import Diagnostic, error
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, as_int, symbol
 from sterna.ops.builder import is_too_large
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import shapes as shapes_given
 
 Shapes = Mapping[str, Sequence[int]]
 Dims = Mapping[str, int | tuple[int, int]]
+
+
+def fixed_value(name: str, dtype: str, sizes: Sequence[int] | None, value: Any) -> Array:
+    """What the user says that an input always is, as a tensor.
+
+    Args:
+        sizes: of the input, -1 for those that are open; None if the model says nothing of them.
+        value: a number also fits a tensor of one element.
+
+    Raises:
+        SternaError: E0106, the value has other sizes.
+    """
+    array = np.asarray(value, dtypes.to_numpy(dtype))
+    if array.ndim == 0 and sizes and all(n in (1, -1) for n in sizes):
+        array = array.reshape((1,) * len(sizes))
+    if sizes is not None and (
+        len(sizes) != array.ndim or any(n not in (-1, have) for n, have in zip(sizes, array.shape, strict=True))
+    ):
+        raise error("E0106", f'the input "{name}" is {list(sizes)}, which {value} does not fit')
+    return array
+
+
+def advised(problems: Sequence[Diagnostic], small: Sequence[str]) -> list[Diagnostic]:
+    """Errors of operands that are no constants (E0107), with the advice to give inputs of one number their values."""
+    if not small:
+        return list(problems)
+    fix = Advice("say what inputs are that sizes depend on: ", Option("values", dict.fromkeys(small, "<number>")))
+    return [replace(p, fix=fix) if p.code == "E0107" and p.fix is None else p for p in problems]
 
 
 @dataclass(frozen=True)

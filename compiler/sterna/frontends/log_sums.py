@@ -17,27 +17,18 @@ def log_sum_of_two(t: Emitter, a: Value, b: Value) -> Value:
 def running_log_sums(
     t: Emitter, x: Value, axis: int, lowest: float, *, exclusive: bool = False, reverse: bool = False
 ) -> Value:
-    """log of the sum of exp of every element and those before it, by doubling: after step k, of 2^k elements.
+    """log of the sum of exp of every element and those before it.
 
     Args:
-        axis: a dimension of known size.
-        lowest: what stands before the first element, for the log of 0.
+        lowest: the log of 0.
         exclusive: of those before an element only.
         reverse: of those after an element.
     """
-    size, rank = t.extent(x, axis), x.type.rank
-
-    def shifted(y: Value, by: int) -> Value:
-        before, after, starts = [0] * rank, [0] * rank, [0] * rank
-        (after if reverse else before)[axis] = by
-        starts[axis] = by if reverse else 0
-        sizes = (*x.shape[:axis], size, *x.shape[axis + 1 :])
-        wide = t.pad(y, before, after, value=lowest)
-        return t.op("slice", wide, starts=tuple(starts), sizes=sizes, steps=(1,) * rank)
-
-    if not size:
-        return x
-    y, reach = (shifted(x, 1) if exclusive else x), 1
-    while reach < size:
-        y, reach = log_sum_of_two(t, y, shifted(y, reach)), 2 * reach
-    return y
+    rank = x.type.rank
+    if axis == rank - 1 and rank > 1:
+        # Rows side by side are vectors.
+        order = (axis, *range(rank - 1))
+        found = running_log_sums(t, t.transpose(x, order), 0, lowest, exclusive=exclusive, reverse=reverse)
+        return t.transpose(found, (*range(1, rank), 0))
+    y = t.op("cumulative_log_sum", x, axis=axis, exclusive=exclusive, reverse=reverse)
+    return y if lowest == float("-inf") else t.op("maximum", y, t.scalar(lowest, x.dtype))

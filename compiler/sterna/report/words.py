@@ -82,11 +82,15 @@ WORDS: dict[str, Callable[..., str]] = {
     ),
     "stride": lambda stage, dimension, step: f"{stage}: of dimension {dimension}, every {step}th position is copied",
     "recompute": lambda stage, *consumers: f"{stage} is computed once more for {_names(consumers)}",
+    "online_in_matrices": lambda stage, scores, *_: (
+        f"{stage} is added up while {scores} is found, block by block, by matrices of 16-bit floats, and rescaled"
+    ),
     "online": lambda stage, scores, *_: f"{stage} is added up while {scores} is found, block by block, and rescaled",
     "transfer": lambda stage, *asynchronous: (
         f"{stage} is a copy between memories"
         + (", made while others compute" if asynchronous and asynchronous[0] else "")
     ),
+    "across": lambda stage, axis, threads: f"{stage}: {threads} threads share {axis}, and exchange what they have",
     "rfactor": lambda stage, axis, *_: f"{stage}: sums along {axis} are kept apart and added up at the end",
     "pack": _pack,
     "narrow": lambda tensor, dtype, *_: f"{tensor} is stored as {dtype} and widened where it is read",

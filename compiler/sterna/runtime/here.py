@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sterna.targets.description import host_system, load_target
+from sterna.targets.description import beside, host_system
 from sterna.targets.target import Target
 from sterna_runtime.library import cpu_has
 from sterna_runtime.recipe import this_machine
@@ -16,7 +16,7 @@ def why_not_here(target: Target) -> str | None:
     An operating system may still refuse something, such as tiles: loading the bundle says so.
     """
     if target.device is not None:
-        return why_not_here(load_target(target.device.host)) if target.device.host else None
+        return why_not_here(beside(target.device)) if target.device.host else None
     if target.static:
         return "it is for firmware"
     if not target.library:

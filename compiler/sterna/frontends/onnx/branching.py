@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.emitter import Emitter
+from sterna.frontends.onnx.looping import has_fewer_dimensions
 from sterna.frontends.onnx.nodes import Source
 from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.ir.graph import Graph, Value
@@ -60,6 +61,7 @@ class Branching:
         otherwise = otherwise or self._refused(then, "else")
         if len(then.outputs) != len(otherwise.outputs):
             raise error("E0103", f"If whose branches give {len(then.outputs)} and {len(otherwise.outputs)} outputs")
+        then, otherwise = self._of_rank(then, otherwise), self._of_rank(otherwise, then)
         for a, b in zip(then.outputs, otherwise.outputs, strict=True):
             if a.type != b.type:
                 raise self._unknown(f"If whose branches give {a.type} and {b.type}")
@@ -76,6 +78,17 @@ class Branching:
         outputs = tuple(value for value in made if isinstance(value, Value))
         names = tuple(f"{n}" for n in range(len(outputs)))
         return Graph(f"{self.source.name}/{key.removesuffix('_branch')}", (), outputs, tuple(nodes), names)
+
+    def _of_rank(self, branch: Graph, other: Graph) -> Graph:
+        """A branch whose results of one element have as many dimensions as the other's: exporters write one number as
+        a scalar here and as a vector there, and operators broadcast either to the same."""
+        with self.builder.region(list(branch.nodes)) as nodes:
+            t = Emitter(self.builder, "If", branch.name, (), lambda _: self.origin, (self.source.name,))
+            outputs = tuple(
+                t.reshape(a, b.shape) if has_fewer_dimensions(a, b) else a
+                for a, b in zip(branch.outputs, other.outputs, strict=True)
+            )
+        return replace(branch, outputs=outputs, nodes=tuple(nodes))
 
     def _refused(self, other: Graph | None, branch: str) -> Graph:
         """In place of a branch, a test that fails; its results have the types of the other's."""

@@ -28,6 +28,7 @@ class OnnxFrontend(Frontend):
     objects = "an onnx.ModelProto"
     from_bytes = "onnx.load_from_string(model)"
     from_stream = "onnx.load(model)"
+    takes = frozenset(("values",))
 
     def detect(self, source: Source) -> Confidence:
         """A file of this format has no magic number: it is a protobuf message with the fields of a model."""
@@ -40,7 +41,7 @@ class OnnxFrontend(Frontend):
     def read(self, source: Source, options: ReadOptions) -> Graph:
         from sterna.frontends.onnx.reader import read
 
-        return read(_given(source), options.shapes, options.dims, static=options.static)
+        return read(_given(source), options.shapes, options.dims, static=options.static, values=options.values)
 
     def describe(self, source: Source, options: ReadOptions) -> Description:
         from sterna.frontends.onnx.description import describe
@@ -51,10 +52,10 @@ class OnnxFrontend(Frontend):
         from sterna.frontends.onnx.reference import run_onnxruntime
 
         def run(inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
-            return run_onnxruntime(_given(source), inputs, tensors)
+            return run_onnxruntime(_given(source), inputs, tensors, fixed=options.values or {})
 
         def again(inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
-            return run_onnxruntime(_given(source), inputs, tensors, optimized=True)
+            return run_onnxruntime(_given(source), inputs, tensors, optimized=True, fixed=options.values or {})
 
         def approximated() -> Mapping[str, str]:
             from sterna.frontends.onnx.description import approximated_nodes

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import onnx
 
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.frontends.inputs import fixed_value
 from sterna.frontends.onnx.file import element_type
-from sterna.ir.graph import TensorType, tensor_type
+from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, IntLike, symbol
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice, Fix
@@ -75,6 +77,24 @@ def input_types(
             if is_too_large(types[name]):
                 problems.append(Diagnostic("E0112", f'the input "{name}" of {types[name]} is too large'))
     return types, problems
+
+
+def fixed_values(inputs: Iterable[onnx.ValueInfoProto], values: Mapping[str, Any]) -> dict[str, Array]:
+    """What the user says that inputs always are, as tensors of their types: input -> array.
+
+    Raises:
+        SternaError: E0106, there is no such input, or it has other sizes; E0111, it is no tensor.
+    """
+    by_name = {value.name: value for value in inputs}
+    found = {}
+    for name, value in values.items():
+        if name not in by_name:
+            raise error("E0106", f'the model has no input "{name}"', fix=f"its inputs: {', '.join(by_name)}")
+        kind = by_name[name].type.tensor_type
+        sizes = [d if isinstance(d := _dimension(dim), int) else -1 for dim in kind.shape.dim]
+        known = sizes if kind.HasField("shape") else None
+        found[name] = fixed_value(name, element_type(kind.elem_type), known, value)
+    return found
 
 
 def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:

@@ -14,7 +14,7 @@ from sterna.frontends.onnx.sequences import Operand, TensorList
 from sterna.frontends.onnx.translation import DataSizes
 from sterna.ir import dtypes
 from sterna.ir.extremum import maximum
-from sterna.ir.graph import Graph, Node, Value, tensor_type
+from sterna.ir.graph import Graph, Node, Value, captured, tensor_type
 from sterna.ir.integer import ZERO, ComputedSymbol, Int, as_int, of
 from sterna.ir.sizes import BIND, all_definitions, mentioned_sizes, symbols_of
 from sterna.ops import Builder
@@ -79,7 +79,7 @@ class Looping:
         kept = [n for n in range(len(self.source.outputs) - len(initial)) if self._is_used(len(initial) + n)]
         limits = self._limits([len(initial) + n for n in kept], most) if kept else None
         true = self.builder.scalar(True, "bool")
-        number, carried, made, nodes = self._body(
+        initial, number, carried, made, nodes = self._body(
             initial,
             lambda n, states: [n, true, *states],
             most or (MOST_ITERATIONS if limits is None else limits[1]),
@@ -243,7 +243,7 @@ class Looping:
             ]
             return [*states, *parts]
 
-        number, carried, made, nodes = self._body(initial, arguments, most)
+        initial, number, carried, made, nodes = self._body(initial, arguments, most)
         if made is None:
             return (None,) * len(self.source.outputs)
         following, rows = made[: len(initial)], made[len(initial) :]
@@ -288,11 +288,12 @@ class Looping:
     # ---------------------------------------------------------------- the loop
     def _body(
         self,
-        initial: Sequence[Value],
+        initial: list[Value],
         arguments: Callable[[Value, Sequence[Value]], Sequence[Value]],
         most: int,
-    ) -> tuple[Value, list[Value], list[Value] | None, list[Node]]:
-        """The iteration's number, the carried values, the body's results (None if it could not be made), its nodes.
+    ) -> tuple[list[Value], Value, list[Value], list[Value] | None, list[Node]]:
+        """What is carried into the first iteration, the iteration's number, the carried values, the body's results
+        (None if it could not be made), its nodes.
 
         Args:
             most: iterations.
@@ -309,20 +310,25 @@ class Looping:
             raise error("E0107", f"{self.source.op} that makes sequences needs a constant number of iterations")
         made = [value for value in results if isinstance(value, Value)]
         if len(made) != len(results):
-            return number, carried, None, nodes
+            return initial, number, carried, None, nodes
         first = int(self.source.op == "Loop")
         if len(made) < first + len(initial):
             raise error("E0103", f"the body of {self.source.op} gives {len(made)} outputs for {len(initial)} states")
-        for before, after in zip(initial, made[first:], strict=False):
-            if before.type != after.type:
-                raise self._changes(before, after)
+        following = made[first : first + len(initial)]
+        read = {value for node in nodes for value in (*node.operands, *captured(node))} | set(made)
+        fitting = [
+            self._fitting(before, after, state in read)
+            for before, after, state in zip(initial, following, carried, strict=True)
+        ]
+        if fitting != initial:
+            return self._body(fitting, arguments, most)
         if size is not None:
             self._bind_number(number, size, nodes)
         inner = all_definitions(Graph("body", (), (), tuple(nodes)))
         for value in made:
             if not inner.keys().isdisjoint(symbols_of([value.shape])):
                 raise error("E0107", f"every iteration of {self.source.op} gives {value.type}, of its own size")
-        return number, carried, made, nodes
+        return initial, number, carried, made, nodes
 
     def _bind_number(self, number: Value, size: ComputedSymbol, nodes: list[Node]) -> None:
         """Makes the number of an iteration a size, where the body has it as one."""
@@ -337,8 +343,22 @@ class Looping:
         names = tuple(map(str, range(len(outputs))))
         return Graph(f"{self.source.name}/body", tuple(inputs), tuple(outputs), tuple(nodes), names)
 
-    def _changes(self, before: Value, after: Value) -> SternaError:
-        return error("E0107", f"{self.source.op} carries a value that is {before.type} first and {after.type} later")
+    def _fitting(self, before: Value, after: Value, read: bool) -> Value:
+        """What is carried into the first iteration, of the type that later ones carry.
+
+        Args:
+            read: whether the body reads it. Paddle carries any number in the place of what an iteration sets first.
+
+        Raises:
+            SternaError: E0107, the types differ in more.
+        """
+        if before.type == after.type:
+            return before
+        if has_fewer_dimensions(before, after):
+            return self.builder.reshape(before, after.shape)
+        if not read and after.type.is_static:
+            return self.emitter.op("expand", self.builder.scalar(0, after.dtype), shape=after.shape)
+        raise error("E0107", f"{self.source.op} carries a value that is {before.type} first and {after.type} later")
 
     def _node(
         self,
@@ -384,3 +404,8 @@ def _length(trips: Value) -> Int | None:
         return None
     most = length.bounds()[1]
     return length if most is not None and most <= MOST_ITERATIONS else None
+
+
+def has_fewer_dimensions(a: Value, b: Value) -> bool:
+    """Whether two numbers differ in that alone: exporters begin with a scalar and go on with a vector of one."""
+    return a.dtype == b.dtype and a.type.elements == b.type.elements == 1 and a.type.rank < b.type.rank

@@ -11,11 +11,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.emitter import Emitter
+from sterna.frontends.inputs import advised
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx import (
     containers,
@@ -32,7 +34,7 @@ from sterna.frontends.onnx import (
 )
 from sterna.frontends.onnx.branching import Branching
 from sterna.frontends.onnx.file import load, name_of, to_array
-from sterna.frontends.onnx.inputs import Dims, Shapes, input_types
+from sterna.frontends.onnx.inputs import Dims, Shapes, fixed_values, input_types
 from sterna.frontends.onnx.looping import Looping
 from sterna.frontends.onnx.nodes import Source, broken, decode, opsets
 from sterna.frontends.onnx.operators import translators
@@ -43,7 +45,7 @@ from sterna.frontends.onnx.translation import DataSizes, Translation
 from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir import dtypes
-from sterna.ir.graph import Graph, Names, Value, constant
+from sterna.ir.graph import Array, Graph, Names, Value, constant
 from sterna.ir.integer import OpenSizeError
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
@@ -61,6 +63,7 @@ def read(
     shapes: containers.Given | None = None,
     dims: Dims | None = None,
     static: bool = False,
+    values: Mapping[str, Any] | None = None,
 ) -> Graph:
     """An ONNX model as a graph of core operators.
 
@@ -72,6 +75,7 @@ def read(
             that of a tensor whose size its data decide, such as NonZero's result: then these are its limits.
         static: sizes that the data decide are the declared ones, where the model declares them. Else they are computed
             when the bundle runs, unless some operator needs them to be known.
+        values: input name -> what it always is: a constant of the graph, and no input of it.
 
     Returns:
         A graph whose values are named as the model's tensors where they are the same. Every dimension is known, or a
@@ -93,10 +97,11 @@ def read(
     )
 
     given, limits = structure.data_limits(graph, dict(dims or {}))
+    always = fixed_values(graph.input, values or {})
 
     def attempt(pins: pinned.Pins, masks: pinned.Pins, found: DataSizes | None = None) -> Graph:
         found = found or DataSizes(limits, declared=True, names=Names(given))
-        return Reader(where, folder, versions, own, pins, masks, found).model(graph, sizes, given)
+        return Reader(where, folder, versions, own, pins, masks, found).model(graph, sizes, given, always)
 
     try:
         of_data = DataSizes(limits, declared=static, names=Names(given))
@@ -110,7 +115,7 @@ def read(
         results = declared.of_values(graph.output)
         if set(mistake.codes) != {"E0107"} or len(results) != len(graph.output):
             raise
-        stored = {tensor.name for tensor in graph.initializer}
+        stored = {tensor.name for tensor in graph.initializer} | always.keys()
         fed = [value for value in graph.input if value.name not in stored]
         types, _ = input_types(fed, sizes, given, where)
         found = pinned.find(types, results.values(), attempt)
@@ -154,9 +159,10 @@ class Reader:
         self.attempts = 0
         self.written_out = 1
 
-    def model(self, graph: onnx.GraphProto, shapes: Shapes, dims: Dims) -> Graph:
+    def model(self, graph: onnx.GraphProto, shapes: Shapes, dims: Dims, always: Mapping[str, Array]) -> Graph:
+        """The whole model; `always` has the values of inputs that are none of the graph's."""
         scope = Scope()
-        stored = {tensor.name for tensor in graph.initializer}
+        stored = {tensor.name for tensor in graph.initializer} | always.keys()
         fed = [value for value in graph.input if value.name not in stored]
         self.problems += structure.doubles(graph, self.where)
         self.problems += structure.repeated("output", [v.name for v in graph.output], self.where)
@@ -170,10 +176,11 @@ class Reader:
         self.fail_if(missing + unknown)
         inputs = tuple(Value(self.builder.name(value.name), types[value.name]) for value in fed)
         scope.values |= {value.name: value for value in inputs}
+        scope.values |= {name: constant(self.builder.name(name), value) for name, value in always.items()}
         for name, value in self.pins.items():
             scope.values[name] = constant(self.builder.name(f"{name}/expected"), value)
         self.body(graph, positions, scope)
-        self.fail_if(self.problems)
+        self.fail_if(advised(self.problems, [value.name for value in inputs if value.shape == ()]))
         outputs, names = containers.results(graph.output, scope.item)
         if self.pins:
             self.test_pins(graph, inputs, outputs)

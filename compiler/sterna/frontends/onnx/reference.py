@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 
 from sterna.errors import SternaError
+from sterna.frontends.onnx.inputs import fixed_values
 from sterna.frontends.runtimes import cannot_run, not_installed
 from sterna.ir.graph import Array
 
@@ -19,10 +20,14 @@ def run_onnxruntime(
     inputs: Mapping[str, Array],
     tensors: Iterable[str] = (),
     optimized: bool = False,
+    fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Array]:
     """The model's outputs, and the named intermediate tensors as far as the model has them.
 
     Unless it is asked for, nothing is fused or replaced: what comes back is the model as it is written.
+
+    Args:
+        fixed: what the user says that some inputs always are.
 
     Raises:
         SternaError: E0004 onnxruntime is not installed, E0009 it cannot run the model.
@@ -35,6 +40,8 @@ def run_onnxruntime(
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    # Where the processor lacks VNNI, products of bytes are added up in 16 bits, which saturate, unless this is said.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads = min(4, os.cpu_count() or 1)
     wanted = set(tensors)
     try:
@@ -44,6 +51,7 @@ def run_onnxruntime(
             source = os.fspath(model)
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
+        inputs = {**_fixed(model, fixed or {}), **inputs}
         fed = {spec.name: _gathered(spec.name, spec.type, inputs) for spec in session.get_inputs()}
         given = {name: value for name, value in fed.items() if value is not None}
         return _spread_out(dict(zip(names, session.run(names, given), strict=True)))
@@ -51,6 +59,13 @@ def run_onnxruntime(
         raise
     except Exception as problem:  # onnxruntime's errors have no common type
         raise cannot_run("onnxruntime", problem) from None
+
+
+def _fixed(model: str | os.PathLike[str] | onnx.ModelProto, values: Mapping[str, Any]) -> dict[str, Array]:
+    if not values:
+        return {}
+    proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model), load_external_data=False)
+    return fixed_values(proto.graph.input, values)
 
 
 def _gathered(name: str, kind: str, inputs: Mapping[str, Array]) -> Any:

@@ -38,7 +38,9 @@ class TfliteFrontend(Frontend):
         return describe(source.file(), options.signature)
 
     def reference(self, source: Source, options: ReadOptions) -> Reference:
-        from sterna.frontends.tflite.reference import run_litert
+        from sterna.frontends.tflite.reference import check_litert, run_litert
+
+        check_litert(source.file())
 
         def run(inputs: Mapping[str, Array], tensors: Iterable[str] = ()) -> dict[str, Array]:
             return run_litert(source.file(), inputs, tensors, options.signature)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from sterna.ir.graph import Array
 
 #: Operators that the runtime's set of reference kernels lacks.
 NO_REFERENCE_KERNEL = frozenset(("BROADCAST_TO", "CEIL", "ELU", "ROUND", "SEGMENT_SUM"))
+
+#: Custom operators of MediaPipe that only XNNPACK computes, the runtime's default delegate.
+OF_DELEGATE = frozenset(("Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D"))
 
 
 def run_litert(
@@ -37,9 +41,7 @@ def run_litert(
     try:
         runner = litert.Interpreter(
             model_path=os.fspath(model),
-            experimental_op_resolver_type=(
-                kinds.BUILTIN_REF if _has_reference_kernels(model) else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-            ),
+            experimental_op_resolver_type=_kernels(model, kinds),
             experimental_preserve_all_tensors=bool(wanted),
         )
         if signature is not None:
@@ -56,6 +58,31 @@ def run_litert(
             if spec["name"] in wanted and spec["name"] not in results:
                 results[spec["name"]] = np.array(runner.get_tensor(spec["index"]))
         return results
+    except Exception as problem:  # its errors have no common type
+        raise cannot_run("litert", problem) from None
+
+
+def _kernels(model: str | os.PathLike[str], kinds: Any) -> Any:
+    """The set of kernels that computes a model."""
+    if any(node.op in OF_DELEGATE for graph in load(os.fspath(model)).subgraphs for node in graph.operators):
+        return kinds.AUTO
+    return kinds.BUILTIN_REF if _has_reference_kernels(model) else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+
+
+def check_litert(model: str | os.PathLike[str]) -> None:
+    """Whether the runtime has the custom operators of a model.
+
+    Raises:
+        SternaError: E0009, it has not.
+    """
+    if not any(node.is_custom for graph in load(os.fspath(model)).subgraphs for node in graph.operators):
+        return
+    try:
+        from ai_edge_litert import interpreter as litert  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise not_installed("ai-edge-litert") from None
+    try:
+        litert.Interpreter(model_path=os.fspath(model)).allocate_tensors()
     except Exception as problem:  # its errors have no common type
         raise cannot_run("litert", problem) from None
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.elimination import inverted
 from sterna.frontends.onnx.operators import arithmetic, convolution, selection, shapes, spatial
 from sterna.frontends.onnx.operators.attention import part, root_normalized
 from sterna.frontends.onnx.operators.quantization import TRANSLATORS as QUANTIZATION
@@ -235,29 +236,7 @@ def distances(t: Translation) -> Value:
 
 
 def inverse(t: Translation) -> Value:
-    """Gauss-Jordan elimination with partial pivoting, its steps written out."""
-    x = t.input(0)
-    *batch, rows, columns = t.static(x)
-    if rows != columns or not 1 <= rows <= spatial.LARGEST_MATRIX:
-        raise t.unsupported(f"of {x.type}")
-    identity = t.op("expand", t.constant(np.eye(rows), x.dtype), shape=(*batch, rows, rows))
-    m, place = t.op("concat", x, identity, axis=len(batch) + 1), t.constant(np.arange(rows)[:, None])
-    row_axis, zero = len(batch), t.scalar(0, x.dtype)
-
-    def row(chosen: Value) -> Value:
-        return t.op("reduce_sum", t.op("where", chosen, m, zero), axes=(row_axis,), keep_dims=True)
-
-    for c in range(rows):
-        here = t.op("equal", place, t.scalar(c, "int64"))
-        size = t.op("abs", part(t, m, -1, c, 1))
-        size = t.op("where", t.op("less", place, t.scalar(c, "int64")), t.scalar(-1, x.dtype), size)
-        best = t.op("equal", place, t.cast(t.op("arg_max", size, axis=row_axis, keep_dims=True), "int64"))
-        own, pivot = row(here), row(best)
-        m = t.op("where", here, pivot, t.op("where", best, own, m))
-        pivot = t.op("div", pivot, part(t, pivot, -1, c, 1))
-        rest = t.op("sub", m, t.op("mul", part(t, m, -1, c, 1), pivot))
-        m = t.op("where", here, pivot, rest)
-    return part(t, m, -1, rows, rows)
+    return inverted(t, t.input(0))
 
 
 # ---------------------------------------------------------------- as ONNX has them

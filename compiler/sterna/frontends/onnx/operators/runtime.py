@@ -7,12 +7,15 @@ run time that the operand agrees (`ops.checks`), and fails if it does not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from sterna.errors import SternaError, error
+from sterna.frontends.emitter import axes_of
+from sterna.frontends.onnx import spans
 from sterna.frontends.onnx.translation import Translation
 from sterna.ir.graph import Value
 
@@ -126,8 +129,8 @@ def equal_to(t: Translation, x: Value, position: int, expected: Sequence[int] | 
 
 
 def arange(t: Translation) -> Value:
-    """Range: as many elements as are declared."""
-    (count,) = t.wanted(1, "bounds")
+    """Range: as many elements as are declared, or as lie between bounds whose distance is known."""
+    count = _counted(t)
     start, limit, delta = (t.reshape(t.input(k), ()) for k in range(3))
     dtype = start.dtype
     steps = t.counting(count)
@@ -146,6 +149,18 @@ def arange(t: Translation) -> Value:
     if count:
         good = t.op("logical_and", good, before(count - 1))
     return t.agree(y, good)
+
+
+def _counted(t: Translation) -> int:
+    """How many elements a Range has."""
+    start, limit, delta = (t.input(k) for k in range(3))
+    if delta.data is not None and delta.data.size == 1 and delta.data.reshape(-1)[0] > 0:
+        first, last = (spans.positions(value, t.builder.nodes) for value in (start, limit))
+        apart = spans.distance(first[0], last[0]) if first and last else None
+        if apart is not None:
+            return max(math.ceil(apart / float(delta.data.reshape(-1)[0])), 0)
+    (count,) = t.wanted(1, "bounds")
+    return count
 
 
 # ---------------------------------------------------------------- a few values are left
@@ -243,9 +258,13 @@ def taken(t: Translation, x: Value, positions: Sequence[Value | None]) -> Value:
 
 
 def slice_(t: Translation) -> Value:
-    """Slice: the sizes are declared, first elements and steps are computed."""
+    """Slice: the sizes are declared, those between bounds whose distance is known, or computed; first elements and
+    steps are computed."""
     x, n = t.input(0), Numbers(t)
-    sizes, old = t.wanted(1, "bounds"), t.static(t.input(0))
+    old = t.static(x)
+    sizes = _lengths(t, old) or (None if _is_one_part(t) else t.wanted(1, "bounds"))
+    if sizes is None:
+        return _part(t, x, old)
     rank = len(old)
     if len(sizes) != rank:
         raise error("E0108", f"a slice of {x.type} is declared as {list(sizes)}")
@@ -284,6 +303,53 @@ def slice_(t: Translation) -> Value:
         a, b = (t.op("slice", v, starts=(d,), sizes=(1,), steps=(1,)) for v in (first, step))
         positions.append(n.do("add", a, n.do("mul", b, t.counting(extent))))
     return taken(t, x, positions)
+
+
+def _lengths(t: Translation, old: Sequence[int]) -> tuple[int, ...] | None:
+    """The sizes of a Slice, if the model's bounds leave one length each."""
+    nodes = t.builder.nodes
+    starts, ends = (spans.positions(t.input(k), nodes) for k in (1, 2))
+    if starts is None or ends is None or not t.known(3, 4):
+        return None
+    axes = axes_of(t.integers(3, "axes"), len(old)) if t.has(3) else range(len(starts))
+    steps = t.integers(4, "steps") if t.has(4) else [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        return None
+    sizes = list(old)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        apart = spans.distance(start, end)
+        if apart is None or step < 1:
+            return None
+        if start.base is None:  # both are constant, and may count from the end
+            sizes[axis] = len(range(*slice(int(start.plus), int(end.plus), step).indices(old[axis])))
+        else:
+            sizes[axis] = min(max(math.ceil(apart / step), 0), old[axis])
+    return tuple(sizes)
+
+
+def _is_one_part(t: Translation) -> bool:
+    """Whether a Slice whose result has no declared shape takes neighbours along one known axis."""
+    if not t.known(3, 4) or t.input(1).type.sizes != (1,):
+        return False
+    return t.declared[:1] in ((), (None,)) and (not t.has(4) or t.integers(4, "steps") == [1])
+
+
+def _part(t: Translation, x: Value, old: Sequence[int]) -> Value:
+    """x[first:last] along one axis, of a size that is known when the bundle runs."""
+    n = Numbers(t)
+    (axis,) = axes_of(t.integers(3, "axes"), len(old)) if t.has(3) else (0,)
+    extent = old[axis]
+    first, last = (
+        n.do("maximum", n.do("minimum", n.from_start(n.scalar(t.input(k)), extent), extent), 0) for k in (1, 2)
+    )
+    count = n.do("maximum", n.do("sub", last, first), 0)
+    size = t.bound_size(count, *t.size_limits(extent))
+    if first.data is not None:
+        starts = [int(first.data) if d == axis else 0 for d in range(len(old))]
+        sizes = [size if d == axis else extent for d, extent in enumerate(old)]
+        return t.op("slice", x, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * len(old))
+    places = n.do("add", t.counting(size), first)
+    return t.op("gather", x, places, axis=axis)
 
 
 def pad(t: Translation, value: Value, mode: str) -> Value:

@@ -61,20 +61,19 @@ def stft(t: Translation) -> Value:
         length = t.extent(x, 1)
     if t.has(3) and not t.known(3):
         x = runtime.equal_to(t, x, 3, length)
-    step = n.scalar(t.input(1))
     if t.known(1):
         apart = t.integer_of(1, "a step")
         if apart < 1 or ((size - length).bounds()[0] or 0) < 0:
             raise error("E0108", f"frames of {length} elements, {apart} apart, of {x.type}")
-        frames = (size - length) // apart + 1
+        y = t.op("strided", x, axis=1, start=0, sizes=((size - length) // apart + 1, length), steps=(apart, 1))
     else:
-        made = t.wanted(1, "a step")[1]
+        made, step = t.wanted(1, "a step")[1], n.scalar(t.input(1))
         frames = as_int(made)
         reach = n.do("div", t.extent(x, 1) - length, n.do("maximum", step, 1))
         x = t.agree(x, n.do("equal", reach, made - 1), n.do("less", 0, step))
-    numbers = t.op("arange", start=0, step=1, size=(frames,), to="int64")
-    starts = n.do("mul", step, t.reshape(numbers, (frames, 1)))
-    y = t.op("gather", x, n.do("add", starts, t.counting(length)), axis=1)
+        numbers = t.op("arange", start=0, step=1, size=(frames,), to="int64")
+        starts = n.do("mul", step, t.reshape(numbers, (frames, 1)))
+        y = t.op("gather", x, n.do("add", starts, t.counting(length)), axis=1)
     if window is not None:
         y = t.op("mul", y, t.reshape(t.cast(window, y.dtype), (length, 1)))
     return transform(t, y, 2, length, False, onesided)

@@ -10,13 +10,14 @@ from itertools import product
 import numpy as np
 
 from sterna.errors import SternaError, error
+from sterna.frontends.elimination import determinant as determinant_of
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # names until operator set 20
-LARGEST_MATRIX = 32  # rows of a determinant: its steps are written out
+WRITTEN_OUT = 8  # rows of a determinant whose steps are written out
 
 
 def grid_sample(t: Translation) -> Value:
@@ -167,13 +168,13 @@ def reverse_sequence(t: Translation) -> Value:
 
 
 def determinant(t: Translation) -> Value:
-    """Gaussian elimination with partial pivoting, its steps written out."""
+    """Gaussian elimination with partial pivoting, the steps of small matrices written out."""
     x = t.input(0)
     if x.type.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise error("E0108", f"Det of {x.type}, which is not a square matrix")
     m = t.extent(x, -1)
-    if m > LARGEST_MATRIX:
-        raise t.unsupported(f"of matrices of {m} rows")
+    if m > WRITTEN_OUT:
+        return determinant_of(t, x)
     count = math.prod(x.shape[:-2], start=as_int(1))
     a = t.reshape(x, (count, m, m))
     one, zero = t.scalar(1, x.dtype), t.scalar(0, x.dtype)

@@ -30,12 +30,13 @@ def _limits(dtype: str) -> tuple[float | int, float | int]:
     return dtypes.limits(dtype)
 
 
-def _gathered(t: Translation, x: Value, places: Value, count: int, reduction: str) -> Value:
+def gathered(t: Translation, x: Value, places: Value, count: int, reduction: str) -> Value:
     """Slices of x reduced by the segment that each belongs to; segments that there are not do not count."""
     rank = places.type.rank
     if x.shape[:rank] != places.shape:
         raise error("E0108", f"segments {places.type} of {x.type}")
     rest = x.shape[rank:]
+    check_table(count, *(int(size) for size in rest if size.is_const))
     start = t.op("expand", t.scalar(_neutral(x.dtype, reduction), x.dtype), shape=(count + 1, *rest))
     known = t.op("greater_equal", places, t.scalar(0, places.dtype))
     place = t.op("where", known, places, t.scalar(count, places.dtype))
@@ -44,12 +45,16 @@ def _gathered(t: Translation, x: Value, places: Value, count: int, reduction: st
     return t.op("slice", made, starts=zeros, sizes=(count, *rest), steps=(1,) * len(zeros))
 
 
-def segment_sum(t: Translation) -> Value:
-    """Sums of rows that follow each other; how many segments there are must be known."""
-    places = np.asarray(t.array(1, "segments"))
+def sorted_segments(t: Translation, position: int) -> int:
+    """How many segments there are, of rows that follow each other; which row is of which must be known."""
+    places = np.asarray(t.array(position, "segments"))
     if places.ndim != 1 or (np.diff(places) < 0).any() or (places < 0).any():
         raise error("E0108", "the segments do not increase")
-    return _gathered(t, t.input(0), t.input(1), int(places[-1]) + 1 if places.size else 0, "add")
+    return int(places[-1]) + 1 if places.size else 0
+
+
+def segment_sum(t: Translation) -> Value:
+    return gathered(t, t.input(0), t.input(1), sorted_segments(t, 1), "add")
 
 
 def _unsorted(reduction: str) -> Translator:
@@ -57,7 +62,7 @@ def _unsorted(reduction: str) -> Translator:
         count = t.integer_of(2, "the number of segments")
         if count < 1:
             raise error("E0108", f"the number of segments is {count}")
-        return _gathered(t, t.input(0), t.input(1), count, reduction)
+        return gathered(t, t.input(0), t.input(1), count, reduction)
 
     return translate
 
@@ -117,18 +122,19 @@ def matrix_set_diag(t: Translation) -> Value:
 
 # ---------------------------------------------------------------- different elements
 def unique(t: Translation) -> tuple[Value, ...]:
-    """The different elements in the order in which they come, as many as the data decide, and which each one is."""
+    """The different elements in the order in which they come, as many as the data decide, which each one is, and how
+    often each occurs."""
     x = t.input(0)
     most = x.type.elements.bounds()[1]
     if x.type.rank != 1 or not most:
         raise t.unsupported(f"of {x.type}")
-    values, _, inverse, _, count = t.builder.add_all(
+    values, _, inverse, counts, count = t.builder.add_all(
         "unique", x, size=most, axis=None, sorted=False, sources=t.sources, name=f"{t.name}/unique"
     )
     symbol = t.builder.name("different_" + re.sub(r"\W", "_", t.result().name))
     size = t.builder.bind_size(count, symbol, 1, most, sources=t.sources)
-    found = t.op("slice", values, starts=(0,), sizes=(size,), steps=(1,))
-    return found, t.cast(inverse, t.result(1).kind)
+    found, counts = (t.op("slice", part, starts=(0,), sizes=(size,), steps=(1,)) for part in (values, counts))
+    return found, *(t.cast(part, t.result(1).kind) for part in (inverse, counts))
 
 
 TRANSLATORS: dict[str, Translator] = {

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from sterna.errors import error
+from sterna.frontends import sound
+from sterna.frontends.emitter import axes_of
 from sterna.frontends.fourier import transform
+from sterna.frontends.tflite.operators.detection import custom_options
 from sterna.frontends.tflite.translation import Translation, Translator
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 
 COMPLEX = "complex64"
 
@@ -42,20 +48,65 @@ def magnitude(t: Translation) -> Value:
     return t.op("sqrt", total)
 
 
-def shaped(t: Translation) -> Value:
-    """Complex numbers in other dimensions, which the file knows."""
-    return t.reshape(_complex(t), (*t.result().shape, 2))
+def squeeze(t: Translation) -> Value:
+    """Without dimensions of size 1. A file's own sizes are those before it was given sizes: they do not count."""
+    x = _complex(t)
+    rank = x.type.rank - 1
+    axes = axes_of(t.option("squeeze_dims", ()), rank) or [n for n in range(rank) if x.shape[n] == 1]
+    if any(x.shape[n] != 1 for n in axes):
+        raise error("E0108", f"dimensions {list(axes)} of {x.type} are not all of size 1")
+    return t.reshape(x, [size for n, size in enumerate(x.shape) if n not in axes])
+
+
+def expand_dims(t: Translation) -> Value:
+    x = _complex(t)
+    (axis,) = axes_of((t.integer_of(1, "the axis"),), x.type.rank)
+    return t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def reshape(t: Translation) -> Value:
+    """Complex numbers in other dimensions: those of the operand, or else of the file."""
+    x = _complex(t)
+    sizes = t.dims(1, "a shape") if t.has(1) else [as_int(n) for n in t.result().shape]
+    if all(n.is_const for n in (*sizes, *x.shape)) and [int(n) for n in sizes].count(-1) == 1:
+        rest = math.prod(int(n) for n in sizes if n != -1)
+        sizes = [as_int(math.prod(map(int, x.shape[:-1])) // max(rest, 1)) if n == -1 else n for n in sizes]
+    return t.reshape(x, (*sizes, 2))
+
+
+def cast(t: Translation) -> Value:
+    """The real parts, where a type that is not complex is wanted."""
+    return _complex(t) if t.result().kind == COMPLEX else t.cast(_part(t, 0), t.result().kind)
 
 
 #: What takes or gives complex numbers.
 COMPLEX_TRANSLATORS: dict[str, Translator] = {
+    "CAST": cast,
     "COMPLEX_ABS": magnitude,
-    "EXPAND_DIMS": shaped,
+    "EXPAND_DIMS": expand_dims,
     "IMAG": lambda t: _part(t, 1),
     "REAL": lambda t: _part(t, 0),
-    "RESHAPE": shaped,
+    "RESHAPE": reshape,
     "RFFT2D": rfft2d,
-    "SQUEEZE": shaped,
+    "SQUEEZE": squeeze,
 }
 _ONLY_COMPLEX = ("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D")
 TRANSLATORS: dict[str, Translator] = {name: COMPLEX_TRANSLATORS[name] for name in _ONLY_COMPLEX}
+
+
+def spectrogram(t: Translation) -> Value:
+    settings = custom_options(t)
+    window, stride = (int(settings.get(name, 0)) for name in ("window_size", "stride"))
+    return sound.spectrogram(t, t.input(0), window, stride, bool(settings.get("magnitude_squared", False)))
+
+
+def cepstrum(t: Translation) -> Value:
+    settings = custom_options(t)
+    low, high = (float(settings.get(f"{end}_frequency_limit", hz)) for end, hz in (("lower", 20.0), ("upper", 4000.0)))
+    filters, count = (
+        int(settings.get(name, n)) for name, n in (("filterbank_channel_count", 40), ("dct_coefficient_count", 13))
+    )
+    return sound.cepstrum(t, t.input(0), float(t.scalar_of(1, "the rate of samples")), low, high, filters, count)
+
+
+CUSTOM_TRANSLATORS: dict[str, Translator] = {"AudioSpectrogram": spectrogram, "Mfcc": cepstrum}
