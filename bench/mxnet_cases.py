@@ -34,7 +34,11 @@ class Writer:
     def __call__(self, name: str, symbol: Any, **inputs: Any) -> None:
         shapes = {key: value.shape for key, value in inputs.items()}
         try:
-            bound = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes)
+            if set(symbol.list_arguments()) == set(inputs):  # `simple_bind` infers no shapes of some control flow
+                given = {key: mx.nd.array(value) for key, value in inputs.items()}
+                bound = symbol.bind(mx.cpu(), args=given, grad_req="null")
+            else:
+                bound = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes)
             held = {f"arg:{n}": drawn(n, a) for n, a in bound.arg_dict.items() if n not in inputs}
             held |= {f"aux:{n}": drawn(n, a) for n, a in bound.aux_dict.items()}
             for key, value in inputs.items():
@@ -368,10 +372,95 @@ def write(case: Writer) -> None:
     case("zeros", S.zeros_like(x) + S.ones_like(x), x=normal(2, 3))
     case("addn", S.add_n(x, y, x), x=normal(2, 3), y=normal(2, 3))
     case("smooth", S.smooth_l1(x, scalar=2.0), x=normal(3, 4))
+    flow = {"x": normal(2, 3, 9, 11), "y": normal(2, 3, 9, 11)}
+    for kernel, most, first, second, pad in [(1, 4, 1, 1, 4), (3, 4, 2, 2, 5), (1, 5, 2, 2, 4), (3, 1, 1, 1, 0)]:
+        for multiply in (True, False):
+            said = {
+                "kernel_size": kernel,
+                "max_displacement": most,
+                "stride1": first,
+                "stride2": second,
+                "pad_size": pad,
+            }
+            name = f"correlation-{kernel}{most}{first}{second}{pad}-{multiply}"
+            case(name, S.Correlation(x, y, is_multiply=multiply, **said), **flow)
+    maps = normal(2, 18, 8, 9)
+    bins = {"output_dim": 2, "pooled_size": 3, "group_size": 3, "spatial_scale": 0.5}
+    edges = np.array([[0, 0, 0, 12, 9], [1, 3.5, 1.5, 17, 14], [1, -4, -3, 30, 30]], "f4")
+    case("psroi", S.contrib.PSROIPooling(x, y, **bins), x=maps, y=edges)
+    case("psroi-group", S.contrib.PSROIPooling(x, y, **{**bins, "pooled_size": 6}), x=maps, y=edges)
+    deformed = {**bins, "part_size": 3, "sample_per_part": 4, "trans_std": 0.1}
+    case(
+        "deformable-psroi", S.contrib.DeformablePSROIPooling(x, y, S.var("z"), **deformed),
+        x=maps, y=edges, z=normal(3, 2, 3, 3),
+    )  # fmt: skip
+    case("deformable-psroi-still", S.contrib.DeformablePSROIPooling(x, y, no_trans=True, **deformed), x=maps, y=edges)
+    aligned = {"pooled_size": (3, 3), "spatial_scale": 0.5, "sample_ratio": 2, "position_sensitive": True}
+    case("roialign-positions", S.contrib.ROIAlign(x, y, **aligned), x=maps, y=edges)
+    shifts = {"scales": (2, 4), "ratios": (0.5, 1, 2), "rpn_min_size": 4, "output_score": True}
+    for post in (5, 60):
+        said = {**shifts, "rpn_pre_nms_top_n": 100, "rpn_post_nms_top_n": post, "feature_stride": 8}
+        one = {"x": abs(normal(1, 12, 6, 7)), "y": normal(1, 24, 6, 7) * 0.3, "z": np.array([[44, 50, 1.5]], "f4")}
+        case(f"proposal-{post}", S.Group(list(S.contrib.Proposal(x, y, S.var("z"), **said))), **one)
+        said["iou_loss"] = True
+        case(f"proposal-corners-{post}", S.Group(list(S.contrib.Proposal(x, y, S.var("z"), **said))), **one)
+        two = {"x": abs(normal(2, 12, 6, 7)), "y": normal(2, 24, 6, 7) * 0.3}
+        two["z"] = np.array([[48, 56, 1.5], [30, 40, 1]], "f4")
+        said["iou_loss"] = False
+        case(f"multiproposal-{post}", S.Group(list(S.contrib.MultiProposal(x, y, S.var("z"), **said))), **two)
+    steps = {"x": normal(5, 2, 3), "y": normal(2, 3)}
+    weight = S.var("w_weight", shape=(3, 3))
+
+    def recurrence(row: Any, state: Any) -> Any:
+        new = S.tanh(S.FullyConnected(row, weight, num_hidden=3, no_bias=True) + state)
+        return new * 2, new
+
+    rows, last = S.contrib.foreach(recurrence, x, y)
+    case("foreach", S.Group([rows, last]), **steps)
+    rows, last = S.contrib.foreach(
+        lambda row, s: ([row[0] + s[0], row[1] * s[1]], [s[0] + 1, s[1] - row[0]]), [x, x * 2], [y, y + 1]
+    )
+    case("foreach-lists", S.Group([*rows, *last]), **steps)
+    for limit in (20.0, -1.0):
+        rows, last = S.contrib.while_loop(
+            lambda n, total, limit=limit: S.sum(n, axis=(0, 1)) < limit,
+            lambda n, total: ([total * 2], [n + 1, total + n]),
+            [x, y],
+            max_iterations=7,
+        )
+        case(f"while-{limit}", S.Group(list(last)), x=np.ones((2, 3), "f4"), y=normal(2, 3))
+        if limit > 0:  # what comes after the last iteration is not defined
+            made = S.slice_axis(rows[0], axis=0, begin=0, end=3)
+            case("while-rows", made, x=np.ones((2, 3), "f4"), y=normal(2, 3))
+    for sign in (1, -1):
+        chosen = S.contrib.cond(S.sum(x) * sign > 0, lambda: x + y, lambda: x * y - 1)
+        case(f"cond{sign}", chosen + 1, x=abs(normal(2, 3)), y=normal(2, 3))
     case("linreg", S.LinearRegressionOutput(x, name="o"), x=normal(3, 4))
     case("logreg", S.LogisticRegressionOutput(x, name="o"), x=normal(3, 4))
     case("moments", S.Group(list(S.moments(x, axes=(1,)))), x=normal(3, 4))
     case("ravel", S.ravel_multi_index(x, shape=(5, 6)), x=np.array([[1, 2], [3, 4]], "f4"))
+    case("unravel", S.unravel_index(x, shape=(3, 4, 5)), x=np.array([7, 59, 0, 33], "f4"))
+    square = normal(2, 4, 4)
+    positive = square @ square.transpose(0, 2, 1) + np.eye(4, dtype="f4")
+    linear = S.linalg
+    case("linalg-det", linear.det(x), x=square)
+    case("linalg-det-one", linear.det(x), x=square[0])
+    case("linalg-slogdet", S.Group(list(linear.slogdet(x))), x=square)
+    case("linalg-inverse", linear.inverse(x), x=positive)
+    case("linalg-potrf", linear.potrf(x), x=positive)
+    case("linalg-potri", linear.potri(x), x=np.linalg.cholesky(positive))
+    case("linalg-sumlogdiag", linear.sumlogdiag(x), x=positive)
+    for offset in (0, 1, -2):
+        case(f"linalg-extractdiag{offset}", linear.extractdiag(x, offset=offset), x=square)
+        case(f"linalg-makediag{offset}", linear.makediag(x, offset=offset), x=normal(2, 3))
+    for transpose in (False, True):
+        for rightside in (False, True):
+            for lower in (False, True):
+                said = {"transpose": transpose, "rightside": rightside, "lower": lower, "alpha": 1.5}
+                right = normal(2, 3, 4) if rightside else normal(2, 4, 3)
+                name = f"{transpose:d}{rightside:d}{lower:d}"
+                case(f"linalg-trsm{name}", linear.trsm(x, y, **said), x=positive, y=right)
+                case(f"linalg-trmm{name}", linear.trmm(x, y, **said), x=square, y=right)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes what `torch_export.py` exported to ONNX, by PyTorch's own exporter, of the same programs.
 
-    python bench/torch_onnx.py FOLDER [NAME ...]
+python bench/torch_onnx.py FOLDER [NAME ...]
 """
 
 from __future__ import annotations

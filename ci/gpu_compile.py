@@ -18,6 +18,7 @@ from sterna.api import compile_model  # noqa: E402
 from sterna.compiled import Compiled  # noqa: E402
 from sterna.driver import Options, compile_graph  # noqa: E402
 from sterna.targets.description import load_target  # noqa: E402
+from support.convolutions import network  # noqa: E402
 from support.every_operator import every_operator  # noqa: E402
 from support.half_networks import half_network  # noqa: E402
 from support.trained import FOLDER, sample  # noqa: E402
@@ -27,7 +28,7 @@ TARGETS = {"75": "cuda-sm75", "80": "cuda-sm80", "90": "cuda-sm90"}
 PARTS = 4
 #: Compiled where no names are given.
 MODELS = ("mlperf_tiny_kws_int8", "mlperf_tiny_ad_f32", "mlperf_tiny_resnet_f32", "silero_vad_16k_f32")
-OPERATORS, HALF = "operators", "half"
+OPERATORS, HALF, TF32 = "operators", "half", "tf32"
 
 
 def compiled(name: str, target: str, text: str) -> Iterator[Compiled]:
@@ -42,6 +43,8 @@ def compiled(name: str, target: str, text: str) -> Iterator[Compiled]:
             yield compile_graph(graph, OPERATORS, Options(machine, host=host if text == "ptx" else None))
     elif name == HALF:
         yield compile_model(half_network(), machine)
+    elif name == TF32:
+        yield compile_model(network(), machine, math="fast=0.05")
     else:
         model = sample(name)
         yield compile_model(model.file, machine, shapes=model.shapes())
@@ -73,8 +76,8 @@ def spilled(tools: Path, capability: str, made: Compiled, text: str, folder: Pat
 
 def main(tools: Path, names: list[str]) -> int:
     """The exit status: 1 if a kernel is refused or spills, 2 if a model is not there."""
-    names = names or ["digits", OPERATORS, HALF, *MODELS]
-    missing = [name for name in names if name not in ("digits", OPERATORS, HALF) and not (FOLDER / name).is_dir()]
+    names = names or ["digits", OPERATORS, HALF, TF32, *MODELS]
+    missing = [name for name in names if name not in ("digits", OPERATORS, HALF, TF32) and not (FOLDER / name).is_dir()]
     if missing:
         print(f"not in {FOLDER}: {', '.join(missing)}", file=sys.stderr)
         return 2

@@ -1,5 +1,5 @@
-"""Float models as bundles for OpenCL beside ones for this machine: the development set's and `sterna demo`'s, or the
-networks of ci/bench.
+"""Float models as bundles for OpenCL, or for WebGPU in Chromium, beside ones for this machine: those of the
+development set and of `sterna demo`, or the networks of ci/bench.
 
 Where the two are further apart than `TOLERANCE`, both are compared with the same model in float64: networks that
 enlarge roundings tell any two computations in float32 apart, and the device's is right if it is no further off than the
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ sys.path[:0] = [str(ROOT / part) for part in ("compiler", "tests", "bench")]
 import sterna  # noqa: E402
 from environments import Environments  # noqa: E402
 from models import COUNTED, Models  # noqa: E402
+from sterna.emulate.devices import device  # noqa: E402
 from sterna.frontends.formats import read_model  # noqa: E402
 from sterna.frontends.frontend import ReadOptions  # noqa: E402
 from support.in_float64 import run_in_float64  # noqa: E402
@@ -60,23 +62,35 @@ class Errors:
         return f"{self.apart:.1e}{exact}"
 
 
-def error_of(model: Path, cases: Sequence[Inputs], shapes: Mapping[str, Any], target: str) -> Errors:
+@dataclass(frozen=True)
+class Device:
+    """What models are compiled for, and what their bundles run on, if that is not this process: of `--on`."""
+
+    target: str
+    on: str = ""
+
+    @contextmanager
+    def bundle(self, model: Path, shapes: Mapping[str, Any], folder: Path) -> Iterator[sterna.Bundle]:
+        output = sterna.compile_to(folder, model, self.target, shapes=shapes)
+        with device(self.on) if self.on else nullcontext(), sterna.load(output) as there:
+            yield there
+
+
+def error_of(model: Path, cases: Sequence[Inputs], shapes: Mapping[str, Any], there: Device) -> Errors:
     """How far the device is from this machine's own results, and where that is far, both from those in float64."""
+    cases = [c for c in cases if not shapes or {name: x.shape for name, x in c.items()} == shapes]
     apart, there_off, here_off = list[float](), list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
-        there = sterna.compile(model, target, shapes=shapes, output=Path(folder) / "there")
-        here = sterna.compile(model, "host", shapes=shapes, output=Path(folder) / "here")
-        with there, here:
-            for inputs in cases:
-                if shapes and {name: x.shape for name, x in inputs.items()} != shapes:
-                    continue
-                wanted, found = here.run(inputs), there.run(inputs)
-                apart.append(difference(found, wanted))
-                if apart[-1] > TOLERANCE:
-                    graph = read_model(model, ReadOptions(shapes=shapes))
-                    exact = run_in_float64(graph, inputs, Path(folder) / "exact")
-                    there_off.append(difference(found, exact))
-                    here_off.append(difference(wanted, exact))
+        with there.bundle(model, shapes, Path(folder) / "there") as far:
+            found = [far.run(inputs) for inputs in cases]
+        with sterna.compile(model, "host", shapes=shapes, output=Path(folder) / "here") as here:
+            wanted = [here.run(inputs) for inputs in cases]
+        for inputs, ours, want in zip(cases, found, wanted, strict=True):
+            apart.append(difference(ours, want))
+            if apart[-1] > TOLERANCE:
+                exact = run_in_float64(read_model(model, ReadOptions(shapes=shapes)), inputs, Path(folder) / "exact")
+                there_off.append(difference(ours, exact))
+                here_off.append(difference(want, exact))
     worst = (float(np.max(each)) if each else 0.0 for each in (there_off, here_off))
     return Errors(float(np.max(apart)) if apart else float("nan"), *worst)
 
@@ -91,16 +105,16 @@ def difference(found: Inputs, wanted: Inputs) -> float:
     return float(np.max(errors)) if errors else float("nan")
 
 
-def trained(names: Sequence[str], target: str) -> Iterator[tuple[str, Callable[[], Errors]]]:
+def trained(names: Sequence[str], there: Device) -> Iterator[tuple[str, Callable[[], Errors]]]:
     for name in names or ["digits", *sorted(p.name for p in FOLDER.iterdir() if p.name.endswith("_f32"))]:
         model = sample(name)
-        yield name, partial(error_of, model.file, [case.inputs for case in model.cases[:2]], model.shapes(), target)
+        yield name, partial(error_of, model.file, [case.inputs for case in model.cases[:2]], model.shapes(), there)
 
 
-def networks(names: Sequence[str], target: str, work: Path) -> Iterator[tuple[str, Callable[[], Errors]]]:
+def networks(names: Sequence[str], there: Device, work: Path) -> Iterator[tuple[str, Callable[[], Errors]]]:
     models = Models(work, Environments(work / "environments"))
     for model in models.find(names or COUNTED):
-        yield model.label, partial(error_of, model.file, [models.inputs(model)], {}, target)
+        yield model.label, partial(error_of, model.file, [models.inputs(model)], {}, there)
 
 
 def main() -> int:
@@ -109,11 +123,13 @@ def main() -> int:
     parser.add_argument("--networks", action="store_true", help="those of ci/bench, which torch writes once")
     parser.add_argument("--target", default="opencl")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench", help="where these are kept")
+    parser.add_argument("--on", help="where bundles run, as of `sterna run`; default: here, of webgpu in chromium")
     arguments = parser.parse_args()
+    there = Device(arguments.target, arguments.on or ("chromium" if arguments.target == "webgpu" else ""))
     if arguments.networks:
-        rows = networks(arguments.names, arguments.target, arguments.work.resolve())
+        rows = networks(arguments.names, there, arguments.work.resolve())
     else:
-        rows = trained(arguments.names, arguments.target)
+        rows = trained(arguments.names, there)
     good, bad = 0, list[str]()
     for name, measured in rows:
         start = time.monotonic()

@@ -3,6 +3,8 @@
     ci/onnx-backend                         every case, LLVM generator; a table per operator
     ci/onnx-backend --generator c --part 0/6
     ci/onnx-backend --kind node --match '^test_conv' --show
+    ci/onnx-backend --target opencl         every kernel that the device can do, on the device
+    ci/onnx-backend --target webgpu --on chromium --kind node
 
 One process imports everything and forks a child for each case, so that a crash is a failure and costs nothing else.
 Tolerances are the suite's own. What an excluded case needs is out of scope (onnx-exclusions.txt); a known failure
@@ -23,6 +25,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,8 @@ from onnx.backend.test.runner import Runner
 import sterna
 from sterna.api import compile_to
 from sterna.cli.interrupts import orderly
+from sterna.emulate.devices import device
+from sterna.targets.description import load_target
 
 HERE = Path(__file__).resolve().parent
 EXCLUSIONS, FAILURES = HERE / "onnx-exclusions.txt", HERE / "onnx-failures.txt"
@@ -156,7 +161,39 @@ def model_of(case: Any) -> tuple[onnx.ModelProto, Path | None]:
     return onnx.load(path), path
 
 
-def check(case: Any, generator: str) -> None:
+@dataclass(frozen=True)
+class Way:
+    """How cases are compiled and where they run.
+
+    Args:
+        generator: "c" or "llvm".
+        target: a target's name. One with a device gets every kernel that the device can do, whatever it costs.
+        on: where bundles run, as `sterna run --on`; None for this process.
+    """
+
+    generator: str = "llvm"
+    target: str | None = None
+    on: str | None = None
+
+    def compiled(self, place: Path, model: onnx.ModelProto, shapes: dict[str, tuple[int, ...] | None]) -> Path:
+        """The bundle of a model.
+
+        Raises:
+            SternaError: it is refused.
+        """
+        if self.target is None:
+            return compile_to(place, model, shapes=shapes, generator=self.generator)
+        machine = load_target(self.target)
+        try:
+            everywhere = {"*": machine.device.kind} if machine.device is not None else None
+            return compile_to(place, model, shapes=shapes, target=machine, device_for=everywhere)
+        except sterna.SternaError as refused:
+            if not any(d.code == "E0203" for d in refused.diagnostics):
+                raise
+        return compile_to(place, model, shapes=shapes, target=machine)  # no kernel at all
+
+
+def check(case: Any, way: Way) -> None:
     """Compiles and runs a case.
 
     Raises:
@@ -170,7 +207,7 @@ def check(case: Any, generator: str) -> None:
             outputs = {key: array for name, value in wanted.items() for key, array in tensors(name, value).items()}
             if shapes != (now := {name: None if a is None else a.shape for name, a in inputs.items()}):
                 place = Path(folder) / f"bundle{number}"
-                bundle, shapes = sterna.load(compile_to(place, model, shapes=now, generator=generator)), now
+                bundle, shapes = sterna.load(way.compiled(place, model, now)), now
             found = bundle.run({spec.name: inputs[spec.name] for spec in bundle.inputs})
             assert list(found) == list(outputs), f"outputs {', '.join(found)}, not {', '.join(outputs)}"
             for name, want in outputs.items():
@@ -191,12 +228,13 @@ def agree(have: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> None:
     np.testing.assert_allclose(have, want, rtol=rtol, atol=atol)
 
 
-def outcome_of(case: Any, generator: str) -> tuple[str, str]:
+def outcome_of(case: Any, way: Way) -> tuple[str, str]:
     """The state and detail of a case that is run in this process."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            check(case, generator)
+            with device(way.on) if way.on else nullcontext():
+                check(case, way)
     except sterna.SternaError as mistake:
         return "refused", str(mistake.diagnostics[0]).split("\n")[0]
     except AssertionError as problem:
@@ -249,7 +287,7 @@ def stale(outcomes: list[Outcome]) -> list[str]:
 
 
 def run(
-    suite: list[tuple[str, Any]], generator: str, part: tuple[int, int], match: str, jobs: int, show: bool
+    suite: list[tuple[str, Any]], way: Way, part: tuple[int, int], match: str, jobs: int, show: bool
 ) -> list[Outcome]:
     """The outcomes of the cases of one part whose names match, in the suite's order."""
     excluded = reasons(EXCLUSIONS)
@@ -258,7 +296,7 @@ def run(
     known = {(kind, case.name): (case, operator_of(kind, case)) for kind, case in suite}
 
     def outcome(key: tuple[str, str]) -> tuple[str, str]:
-        return outcome_of(known[key][0], generator)
+        return outcome_of(known[key][0], way)
 
     def ended(end: Ended[tuple[str, str]]) -> None:
         keep(Outcome(*end.item, known[end.item][1], end.state, end.detail, end.seconds))
@@ -288,27 +326,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this kind; may be given again")
     parser.add_argument("--generator", choices=("c", "llvm"), default="llvm")
+    parser.add_argument("--target", help="instead of this machine")
+    parser.add_argument("--on", help="where bundles run, as of `sterna run`")
     parser.add_argument("--part", default="0/1", help="K/N: the cases whose names' hash leaves K when divided by N")
     parser.add_argument("--match", default="", help="only cases whose name matches")
     parser.add_argument("--jobs", type=int, default=2, help="how many cases run at a time")
     parser.add_argument("--show", action="store_true", help="name every failure as it happens")
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="list the N cases that took longest")
     given = parser.parse_args()
+    way = Way(given.generator, given.target, given.on)
     first, _, parts = given.part.partition("/")
     started = time.monotonic()
     suite = [(kind, case) for kind in given.kind or KINDS for case in cases(kind)]
     for kind, case in suite:
         if kind == "node" and case.name == WARM:
-            outcome_of(case, given.generator)
-    outcomes = run(suite, given.generator, (int(first), int(parts)), given.match, given.jobs, given.show)
+            outcome_of(case, Way(given.generator))  # not on a device: a fork has none of a driver's threads
+    outcomes = run(suite, way, (int(first), int(parts)), given.match, given.jobs, given.show)
     report(outcomes)
     for o in sorted(outcomes, key=lambda o: -o.seconds)[: given.slowest]:
         print(f"{o.seconds:7.2f} s {o.name}")
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = sum(u.ru_utime + u.ru_stime for u in used)
-    print(f"{seconds:.0f} s of processor time, {time.monotonic() - started:.0f} s in all, with {given.generator}")
+    with_what = given.target or given.generator
+    print(f"{seconds:.0f} s of processor time, {time.monotonic() - started:.0f} s in all, with {with_what}")
     problems = unexpected(outcomes)
-    if not given.kind and not given.match and parts == "1" and given.generator == "llvm":
+    if not given.kind and not given.match and parts == "1" and way == Way():
         problems += stale(outcomes)
     for problem in problems:
         print(f"not as expected: {problem}")

@@ -38,7 +38,8 @@ def line(name: str, facts: Roofline) -> str:
     return (
         f"| {name} | {len(facts.kernels)} | {least / 1e6:.1f} | {share(facts.total('moved_bytes'), least):.2f} | "
         f"{share(facts.total('requested_bytes'), least):.2f} | "
-        f"{100 * share(facts.total('coalesced'), facts.total('accesses')):.0f} % | {100 * facts.busy():.0f} % | "
+        f"{100 * share(facts.total('coalesced'), facts.total('accesses')):.0f} % | "
+        f"{100 * share(facts.total('wide_bytes'), facts.total('thread_bytes')):.0f} % | {100 * facts.busy():.0f} % | "
         f"{share(waiting, asked):.2f} | "
         f"{facts.total('multiply_adds') / 1e6:.0f} | "
         f"{100 * share(facts.total('fragments'), facts.total('multiply_adds')):.0f} % |"
@@ -55,10 +56,10 @@ def main() -> int:
     work = arguments.work.resolve()
     models = Models(work, Environments(work / "environments"))
     print(
-        "| network | kernels | least, MB | moved | requested | coalesced | busy | conflicts | multiply-adds, M "
+        "| network | kernels | least, MB | moved | requested | coalesced | wide | busy | conflicts | multiply-adds, M "
         "| fragments |"
     )
-    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
     moved, coalesced, clean = [], [], True
     for model in models.find(arguments.networks):
         given = in_halves(onnx.load(model.file)) if arguments.half else model.file

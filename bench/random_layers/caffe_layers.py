@@ -1,6 +1,6 @@
 """Random networks of Caffe, run by OpenCV 4.
 
-    python -m random_layers.caffe_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.caffe_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random models of Core ML, written by coremltools: programs by even numbers, neural networks by odd ones.
 
-    python -m random_layers.coreml_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.coreml_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations

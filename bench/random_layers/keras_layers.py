@@ -1,6 +1,6 @@
 """Random networks of Keras as .keras, .h5 and layers models of TensorFlow.js, on the backend that KERAS_BACKEND names.
 
-    KERAS_BACKEND=numpy python -m random_layers.keras_layers FOLDER [--cases N] [--first N] [--seed N]
+KERAS_BACKEND=numpy python -m random_layers.keras_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random networks of MXNet as symbols with parameters; MXNet 1.9.1 needs a NumPy before 1.24.
 
-    python -m random_layers.mxnet_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.mxnet_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations

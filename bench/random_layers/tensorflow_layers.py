@@ -1,6 +1,6 @@
 """Random networks of TensorFlow as SavedModels and frozen graphs.
 
-    python -m random_layers.tensorflow_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.tensorflow_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations

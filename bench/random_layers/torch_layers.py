@@ -1,6 +1,6 @@
 """Random networks of PyTorch as exported programs.
 
-    python -m random_layers.torch_layers FOLDER [--cases N] [--first N] [--seed N]
+python -m random_layers.torch_layers FOLDER [--cases N] [--first N] [--seed N]
 """
 
 from __future__ import annotations
