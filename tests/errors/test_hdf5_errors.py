@@ -107,6 +107,22 @@ def test_a_chunk_that_unpacks_to_more_than_it_may_is_refused() -> None:
         File(file.getvalue())["a"][()]
 
 
+@pytest.mark.parametrize("case", ["zeros", "ones", "counted"])
+def test_a_chunk_whose_checksum_does_not_match_is_refused(case: str) -> None:
+    numbers = {"zeros": np.zeros(64, np.uint8), "ones": np.full(63, 255, np.uint8)}.get(case)
+    numbers = np.arange(99_999).astype(np.uint8) if numbers is None else numbers
+    file = io.BytesIO()
+    with h5py.File(file, "w") as made:
+        array = made.create_dataset("a", data=numbers, chunks=numbers.shape, fletcher32=True)
+        place = array.id.get_chunk_info(0).byte_offset
+    content = bytearray(file.getvalue())
+    np.testing.assert_array_equal(File(bytes(content))["a"][()], numbers)
+    content[place + 7] ^= 16
+    with pytest.raises(SternaError, match="checksum") as refusal:
+        File(bytes(content))["a"][()]
+    assert refusal.value.codes == ("E0103",)
+
+
 def test_other_compressions_are_refused() -> None:
     file = io.BytesIO()
     with h5py.File(file, "w") as made:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 
 import sterna
 from sterna.errors import SternaError
-from sterna.frontends.formats import read_model
+from sterna.frontends.formats import read_model, reference_for
 from sterna.frontends.frontend import ReadOptions
 from support.keras_files import archive, functional, layer, tensor, weights
 
@@ -198,3 +200,41 @@ def damaged(content: bytes, chance: random.Random) -> bytes:
         else:
             changed[at] ^= 1 << chance.randrange(8)
     return bytes(changed) or b"x"
+
+
+def test_a_model_of_keras_2_is_compared_with_tf_keras(tmp_path: Path) -> None:
+    """Keras 3 refuses a setting that Keras 1 and 2 wrote."""
+    if find_spec("tf_keras") is not None:
+        pytest.skip("tf-keras is installed")
+    os.environ.setdefault("KERAS_BACKEND", "numpy")
+    keras = pytest.importorskip("keras")
+    path = tmp_path / "model.h5"
+    keras.Sequential([keras.Input((4,), name="x"), keras.layers.Dense(3)]).save(path)
+    with h5py.File(path, "r+") as file:
+        config = json.loads(file.attrs["model_config"])
+        config["config"]["layers"][1]["config"]["implementation"] = 1
+        file.attrs["model_config"], file.attrs["keras_version"] = json.dumps(config), "2.2.4"
+    assert "install tf-keras" in reference_for(path).missing
+    with pytest.raises(sterna.SternaError, match="E0009") as caught:
+        reference_for(path, "keras")
+    (problem,) = caught.value.diagnostics
+    assert problem.fix == "pip install tf-keras"
+    assert all(len(line) <= 200 for line in problem.where)
+
+
+@pytest.mark.parametrize("kind", ["layers-model", "graph-model"])
+def test_tensorflow_js_has_no_reference_here(kind: str, tmp_path: Path) -> None:
+    topology = {"model_config": {"class_name": "Sequential"}} if kind == "layers-model" else {"node": []}
+    text = json.dumps({"format": kind, "modelTopology": topology, "weightsManifest": []})
+    (tmp_path / "model.json").write_text(text)
+    assert "browsers and Node" in reference_for(tmp_path / "model.json").missing
+    with pytest.raises(sterna.SternaError, match="E0203"):
+        reference_for(tmp_path / "model.json", "keras" if kind == "layers-model" else "tensorflow")
+
+
+def test_quantized_weights_say_what_to_do_instead(tmp_path: Path) -> None:
+    quantized = layer("Dense", "d", ["x"], units=3, quantization_config={"class_name": "Int8QuantizationConfig"})
+    mistake = refusal(archive(functional(quantized), weights(dense=KERNEL), tmp_path))
+    (problem,) = mistake.diagnostics
+    assert problem.code == "E0113"
+    assert "sterna quantize" in str(problem.fix)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
@@ -27,6 +28,7 @@ from sterna.loops.lower import lower
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.te import expr as E
+from support.convolutions import network
 from support.opencl_host import opencl_target
 from support.small_kernels import matmul
 from support.thread_programs import TASKS, function, load, over_threads
@@ -207,11 +209,20 @@ def test_of_a_model() -> None:
     assert "0 % on fragments" in shown
 
 
+def test_of_a_model_that_trades_accuracy(tmp_path: Path) -> None:
+    onnx.save(network(), path := tmp_path / "net.onnx")
+    for math, least, most in (("exact", 0.0, 0.0), ("fast=0.05", 0.9, 1.0)):
+        made = command(path, "--roofline", "--target", "cuda-sm80", "--math", math, "--json")
+        totals = json.loads(made.stdout)["totals"]
+        assert least <= totals["fragments"] / totals["multiply_adds"] <= most
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     for arguments, code, what in (
         ((MODEL, "--roofline", "--target", "host"), "E0203", "--target opencl"),
         ((tmp_path, "--roofline"), "E0002", "give the model"),
         ((MODEL, "--target", "opencl"), "E0002", "add --roofline"),
+        ((MODEL, "--math", "fast"), "E0002", "add --roofline"),
         ((MODEL, "--roofline", "--memory"), "E0002", "one of them"),
         ((MODEL, "--roofline", "--sbom"), "E0002", "one of them"),
     ):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,10 +29,12 @@ from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.description import load_target
 from sterna.te.tensor import Kernel
-from support.bound_axes import barriers, compare, threads
+from support.bound_axes import barriers, compare, results, threads
 from support.cuda_host import CUDA
 from support.fragment_products import convolution, feeds, product, proposed, with_fragments
 from support.opencl_host import opencl_target
+
+AMPERE = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
 
 
 @pytest.mark.parametrize(
@@ -54,21 +57,60 @@ def test_products(kernel: Kernel, tmp_path: Path) -> None:
 
 def test_bfloat16(tmp_path: Path) -> None:
     kernel = product(20, 24, 32, dtype="bfloat16")
-    language = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
-    compare(proposed(kernel), None, tmp_path, tolerance=0, orders=2, language=language, feeds=feeds(kernel))
+    compare(proposed(kernel), None, tmp_path, tolerance=0, orders=2, language=AMPERE, feeds=feeds(kernel))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        product(40, 33, 20, dtype="tf32"),
+        product(16, 70, 32, ("row", "col"), dtype="tf32"),
+        product(65, 16, 16, ("col", "row"), dtype="tf32"),
+        product(9, 9, 9, ("col", "col"), batch=2, dtype="tf32"),
+        convolution(5, 16, 24, 3, 1, "tf32"),
+        convolution(6, 3, 16, 3, 2, "tf32"),
+    ],
+    ids=["rows", "columns on the right", "on the left", "batches", "channels are the depth", "few channels"],
+)
+def test_tf32(kernel: Kernel, tmp_path: Path) -> None:
+    """Numbers of twelve bits, which are rounded, halves too; the other factor is small, so that sums are exact."""
+    s = proposed(kernel)
+    assert with_fragments(finish(lower(s)).body)
+    random = np.random.default_rng(4)
+    for long in ("x", "w"):
+        given = feeds(kernel)
+        given[long] = random.integers(-4095, 4096, given[long].shape).astype(np.float32)
+        compare(s, None, tmp_path, tolerance=0, orders=2, language=AMPERE, feeds=given)
+
+
+def test_tf32_is_as_far_from_float64_as_its_rounding() -> None:
+    """Each factor is off by at most 2^-11 of itself, and the sums by what float32 loses."""
+    kernel, random = product(48, 40, 72, dtype="tf32"), np.random.default_rng(5)
+    given = {
+        t.name: random.standard_normal([int(n) for n in t.shape]).astype(np.float32)
+        for t in (*kernel.inputs, *kernel.params)
+    }
+    x, w, b = (given[n].astype(np.float64) for n in "xwb")
+    exact = np.maximum(x @ w + b, 0)
+    allowed = (2 * 2.0**-11 + 2.0**-22 + 80 * 2.0**-24) * (np.abs(x) @ np.abs(w) + np.abs(b))
+    ((_, found),) = results(proposed(kernel), None, orders=1, feeds=given)
+    off = np.abs(found["out"].reshape(exact.shape) - exact)
+    assert (off <= allowed).all()
+    assert off.max() > 1e-4, "nothing was rounded"
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)
 def test_every_intrinsic_in_ptx(name: str) -> None:
     intrinsic = FRAGMENTS[name]
     left, right = intrinsic.settings["orders"]
-    kernel = product(16, 16, 16, (left, right), dtype=intrinsic.operands[0])
+    word, shape = intrinsic.settings["type"], intrinsic.settings["shape"]
+    kernel = product(16, 16, 16, (left, right), dtype=intrinsic.settings["rounding"] or intrinsic.operands[0])
     text = ptx.source(KernelSet("model", [finish(lower(proposed(kernel)))], [()]), load_target("cuda-sm80"))
-    word = intrinsic.settings["type"]
     kinds = "f32.f32" if word == "f16" else f"f32.{word}.{word}.f32"
-    assert f"wmma.mma.sync.aligned.{left}.{right}.m16n16k16.{kinds}" in text
-    assert f"wmma.load.a.sync.aligned.{left}.m16n16k16.shared.{word}" in text
-    assert f"wmma.load.b.sync.aligned.{right}.m16n16k16.shared.{word}" in text
+    assert f"wmma.mma.sync.aligned.{left}.{right}.{shape}.{kinds}" in text
+    assert f"wmma.load.a.sync.aligned.{left}.{shape}.shared.{word}" in text
+    assert f"wmma.load.b.sync.aligned.{right}.{shape}.shared.{word}" in text
+    assert ("cvt.rna.tf32.f32" in text) == (word == "tf32")
 
 
 @settings(max_examples=4, deadline=None, derandomize=True, database=None)
@@ -89,6 +131,9 @@ def test_few_barriers_and_conflicts() -> None:
     found = accesses(program)
     assert found.fragments == 512 * 512 * 288
     assert found.coalesced == found.accesses
+    # All that 64 tasks bring of both matrices comes 16 bytes at a time, what follows with the sums element by element.
+    assert found.wide_bytes == 64 * 2 * 64 * 288 * 2
+    assert found.bytes == found.wide_bytes + 2 * 4 * 512 * 512
     # Fragments wait for no bank; copies of 16 bytes do, where eight of them are parts of two rows.
     assert found.conflicts <= 0.03 * found.shared_accesses
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.driver import Options, compile_graph
+from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.schedule import Schedule
@@ -61,6 +62,14 @@ def test_threads_and_what_they_share() -> None:
     program = finish(lower(scheduled(attention(2, 64, 512, 64, 64))))
     assert threads(program) == 128
     assert group_attention.group_of(64, opencl_host.opencl_target(groups=True)) == (8, 16)
+
+
+@pytest.mark.parametrize("columns", [32, 64, 128])
+def test_neighbours_have_neighbours(columns: int) -> None:
+    """Keys of a mask, and columns of the result, are side by side where threads are."""
+    found = accesses(finish(lower(scheduled(attention(2, 64, 128, 64, columns, masked=True)))))
+    assert found.coalesced == found.accesses
+    assert found.moved_bytes == found.least_bytes
 
 
 @pytest.mark.family("opencl")

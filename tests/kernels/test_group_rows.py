@@ -14,15 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sterna.loops import program as P
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Threads
 from sterna.te.tensor import Kernel
 from support import opencl_host
-from support.bound_axes import compare, threads
-from support.cuda_host import METAL
-from support.small_kernels import log_sum_exp, mean_and_variance, normalized, place_of_greatest, row_sums, softmax
+from support.bound_axes import barriers, compare, threads
+from support.cuda_host import CUDA, METAL
+from support.small_kernels import log_sum_exp, mean_and_variance, normalized, place_of_greatest, row_sums, softmax, span
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 CLASS: dict[str, Kernel] = {
@@ -43,6 +44,7 @@ CLASS: dict[str, Kernel] = {
     "mean and variance of columns, and elements": mean_and_variance((19, 33), 0, with_elements=True),
     "a maximum": row_sums(1, 1999, "max"),
     "products": row_sums(3, 67, "prod"),
+    "two values that are read one by one": span(333),
 }
 
 
@@ -51,9 +53,9 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
     return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
 
 
-def context(most: int) -> Context:
+def context(most: int, subgroup: int = 1) -> Context:
     target = opencl_host.opencl_target(groups=True)
-    return Context(replace(target, threads=Threads(most, max(1, most // 2))))
+    return Context(replace(target, threads=Threads(most, max(1, most // 2), subgroup=subgroup)))
 
 
 @pytest.mark.family("opencl")
@@ -66,6 +68,34 @@ def test_rows_are_shared(name: str, device: opencl_host.Device, tmp_path: Path) 
         compare(s, None, tmp_path / "..", orders=1, language=METAL)
     else:
         compare(s, device)
+
+
+@pytest.mark.parametrize("name", CLASS)
+def test_rows_are_shared_by_exchanges(name: str, tmp_path: Path) -> None:
+    """Where threads of a subgroup reach one another's registers, fewer barriers are left; none where a subgroup has a
+    row."""
+    kernel = CLASS[name]
+    s = propose(kernel, context(256, subgroup=32))
+    program = finish(lower(s))
+    before = finish(lower(propose(kernel, context(256))))
+    if P.exchanged(program.body) > 1:
+        assert barriers(program.body) < barriers(before.body)
+    else:
+        # Rows side by side, which several subgroups share, and few terms.
+        assert "columns" in name or "channels last" in name or "of two" in name or "one by one" in name
+    if name in ("long softmax", "argmax"):
+        compare(s, None, tmp_path, orders=2, language=METAL if name == "argmax" else CUDA)
+    else:
+        compare(s, None, orders=2)
+
+
+def test_a_row_of_one_subgroup_has_no_barrier() -> None:
+    """Of rows enough for all multiprocessors each is one subgroup's: what others write nobody reads."""
+    for kernel in (softmax((4096, 197), 1), normalized((4096, 384), (1,)), place_of_greatest(4096, 1000)):
+        program = finish(lower(propose(kernel, context(256, subgroup=32))))
+        assert P.exchanged(program.body) == 32
+        assert barriers(program.body) == 0
+        assert threads(program) == 128
 
 
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 97])
@@ -102,5 +132,9 @@ def drawn_shape(draw: Any) -> tuple[int, ...]:
 @given(st.data())
 def test_rows_of_any_size(device: opencl_host.Device, data: Any) -> None:
     kernel = DRAWN[data.draw(st.sampled_from(sorted(DRAWN)))](data.draw)
-    s = propose(kernel, context(data.draw(st.sampled_from([1, 2, 8, 32, 48, 128]))))
+    most, subgroup = data.draw(st.sampled_from([1, 2, 8, 32, 48, 128])), data.draw(st.sampled_from([1, 4, 32]))
+    s = propose(kernel, context(most, subgroup))
+    if P.exchanged(lower(s).body) > 1:  # by no driver of OpenCL here
+        compare(s, None, tolerance=1e-4, orders=2)
+        return
     compare(s, device if data.draw(st.integers(0, 7)) == 0 else None, tolerance=1e-4, orders=2)

@@ -75,6 +75,38 @@ def test_what_it_computes(dtype: str) -> None:
     np.testing.assert_allclose(found[name], want[name], rtol=tolerance, atol=tolerance)
 
 
+def test_tf32() -> None:
+    """Factors stay float32, and what is multiplied of them is rounded: not before they are padded, nor are weights."""
+    graph, feeds = convolutions()
+    names = [n.output.name for n in graph.nodes if n.op in ("conv", "matmul")]
+    made = narrow_products(graph, dict.fromkeys(names, "tf32"))
+    verify_graph(made, "narrow-products")
+    ops = [n.op for n in made.nodes]
+    assert (ops.count("conv_widening"), ops.count("matmul_widening"), ops.count("cast"), ops.count("pad")) == (
+        2,
+        1,
+        0,
+        1,
+    )
+    (want,), (found,) = interpret(graph, feeds).values(), interpret(made, feeds).values()
+    off = np.abs(found - want).max() / np.abs(want).max()
+    assert 1e-5 < off < 2e-3
+
+
+def test_where_fragments_of_tf32_are_worth_it() -> None:
+    ampere = load_target("cuda-sm80")
+    (node,) = product(256, 256, 256).nodes
+    (choice,) = narrow_choices(node, ampere)
+    assert (choice.dtype, choice.group, choice.many) == ("tf32", 1, False)
+    assert choice.cycles < choice.exact
+    assert not narrow_choices(node, load_target("cuda")), "it has no fragments of tf32"
+    assert not narrow_choices(node, load_target("opencl")), "it has no fragments"
+    (few,) = product(4, 256, 256).nodes
+    assert not narrow_choices(few, ampere), "most of a fragment would be empty"
+    (flat,) = product(4096, 8, 4096).nodes
+    assert not narrow_choices(flat, ampere), "it waits for memory"
+
+
 def product(rows: int, depth: int, columns: int) -> Graph:
     random = np.random.default_rng(2)
     b = Builder()

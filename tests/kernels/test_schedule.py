@@ -333,8 +333,14 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "stride: no copy": lambda: Schedule(matmul(2, 3, 4)).stride("acc", 0, 2),
     "stride: read between": lambda: (s := Schedule(matmul(2, 3, 4))).stride(s.cache_read("x", "acc"), 0, 2),
     "stride: one by one": lambda: (s := Schedule(matmul(2, 3, 4))).stride(s.cache_read("x", "acc"), 0, 1),
-    "online: no softmax": lambda: Schedule(matmul(2, 3, 4)).online("acc", "out", 8, 4),
+    "online: no softmax": lambda: Schedule(matmul(2, 3, 4)).online("acc", "out", 8, 4, 1),
+    "online_in_matrices: no softmax": lambda: Schedule(matmul(2, 3, 4)).online_in_matrices(
+        "acc", "out", 8, 4, 16, "float16"
+    ),
     "rfactor: fused with what is not reduced": rows_as_lanes,
+    "across: not reduced": lambda: Schedule(row_sums(3, 8)).across("out", "i", 4),
+    "across: no power of two": lambda: Schedule(row_sums(3, 8)).across("out", "k", 12),
+    "across: more iterations than threads": lambda: Schedule(row_sums(3, 8)).across("out", "k", 4),
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
     "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),
     "pack: no constant": lambda: Schedule(matmul(2, 3, 4)).pack("x", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),

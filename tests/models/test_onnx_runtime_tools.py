@@ -27,6 +27,7 @@ LEVELS = onnxruntime.GraphOptimizationLevel
 NAMES = (*TRANSFORMERS, "mobilenet_v2")
 WHOLE = "STERNA_CASES" in os.environ
 FAMILIES = [("encoder", "bert"), ("decoder", "gpt2"), *([("encoder", "gpt2"), ("decoder", "bert")] if WHOLE else [])]
+# Weights are quantized to 7 bits: with more, ONNX Runtime is not exact on every processor (`support.onnx_runtime`).
 #: One step of the last result's 8 bits, for graphs whose results are quantized.
 STEP = 2e-2
 
@@ -93,8 +94,9 @@ def test_transformer_optimization(name: str, family: str, tmp_path: Path) -> Non
         assert "SkipLayerNormalization" in operators
     quantized = tmp_path / "quantized.onnx"
     quantize_dynamic(
-        tmp_path / "optimizedFalse.onnx", quantized, extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT}
-    )
+        tmp_path / "optimizedFalse.onnx", quantized, reduce_range=True,
+        extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+    )  # fmt: skip
     compare(quantized, feeds, STEP)
 
 
@@ -104,7 +106,7 @@ def test_transformer_optimization(name: str, family: str, tmp_path: Path) -> Non
 def test_dynamic_quantization(name: str, kind: Any, per_channel: bool, tmp_path: Path) -> None:
     path, feeds = made(name, tmp_path)
     quantized = tmp_path / "quantized.onnx"
-    quantize_dynamic(path, quantized, weight_type=kind, per_channel=per_channel)
+    quantize_dynamic(path, quantized, weight_type=kind, per_channel=per_channel, reduce_range=True)
     assert "MatMulInteger" in compare(quantized, feeds, STEP)
     assert "DynamicQuantizeMatMul" in compare(saved(quantized, LEVELS.ORT_ENABLE_EXTENDED), feeds, STEP)
 
@@ -131,7 +133,7 @@ def test_static_quantization(name: str, form: Any, types: tuple[str, str, bool],
     activation, weight, per_channel = types
     quantize_static(
         path, quantized, _Once(feeds), quant_format=form, activation_type=QuantType[activation],
-        weight_type=QuantType[weight], per_channel=per_channel,
+        weight_type=QuantType[weight], per_channel=per_channel, reduce_range=True,
     )  # fmt: skip
     compare(quantized, feeds, STEP)
     compare(saved(quantized, LEVELS.ORT_ENABLE_ALL), feeds, STEP)

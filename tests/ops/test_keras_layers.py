@@ -300,10 +300,11 @@ def embedded(*layers: Any) -> Any:
         lambda: (L.SimpleRNN(3, return_sequences=True), L.SimpleRNN(2)),
         lambda: (L.Bidirectional(L.LSTM(3, return_sequences=True)), L.Dense(2), L.LSTM(2)),
         lambda: (L.Bidirectional(L.GRU(3)),),
+        lambda: (L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode="sum"), L.Dense(2)),
         lambda: (L.Dropout(0.1), L.LayerNormalization(), L.GlobalAveragePooling1D()),
         lambda: (L.Dense(3), L.Flatten()),
     ],
-    ids=["lstm", "gru", "rnn", "bidirectional", "bidirectional-last", "average", "flat"],
+    ids=["lstm", "gru", "rnn", "bidirectional", "bidirectional-last", "bidirectional-zeros", "average", "flat"],
 )
 def test_masks(layers: Callable[[], Sequence[Any]], tmp_path: Path) -> None:
     check(embedded(*layers()), tmp_path, most=3)

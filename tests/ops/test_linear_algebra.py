@@ -168,3 +168,68 @@ def test_scatter_reduce(reduce: str, dtype: str, own: bool) -> None:
                 function = {"mean": np.mean, "amax": np.max, "amin": np.min, "prod": np.prod, "sum": np.sum}[reduce]
                 wanted[i, j] = np.floor(function(values)) if dtype == "int32" else function(values)
     near(found, wanted)
+
+
+@pytest.mark.parametrize(("rows", "batch", "lower"), [(33, 2, True), (70, 1, False)])
+def test_matrices_of_several_blocks(rows: int, batch: int, lower: bool) -> None:
+    """Rows change places across blocks: nothing of these matrices is near their diagonal."""
+    a = RNG.normal(size=(batch, rows, rows)).astype(np.float32)
+    b = RNG.normal(size=(batch, rows, 3)).astype(np.float32)
+    exact = a.astype(np.float64)
+    reach = np.linalg.cond(exact).max() * 1e-6
+    for found, wanted in (
+        (called("aten.linalg_solve.default", A=a, B=b)[0], np.linalg.solve(exact, b)),
+        (called("aten.linalg_inv.default", A=a)[0], np.linalg.inv(exact)),
+        (called("aten.linalg_det.default", A=a / rows**0.5)[0], np.linalg.det(exact / rows**0.5)),
+    ):
+        assert found.shape == wanted.shape
+        assert np.abs(found - wanted).max() <= reach * max(np.abs(wanted).max(), 1.0)
+    p, low, up = called("aten.linalg_lu.default", "P", "L", "U", A=a)
+    np.testing.assert_allclose(p @ low @ up, a, atol=1e-4)
+    np.testing.assert_array_equal(np.tril(low), low)
+    assert np.abs(low).max() <= 1
+    np.testing.assert_array_equal(p.sum(-1), 1)
+    both, pivots, _ = called("aten.linalg_lu_factor_ex.default", "LU", "pivots", "info", A=a)
+    order = np.tile(np.arange(rows), (batch, 1))
+    for n, row in enumerate(order):
+        for at, other in enumerate(pivots[n] - 1):
+            row[[at, other]] = row[[other, at]]
+    np.testing.assert_allclose(np.take_along_axis(a, order[..., None], 1), p.swapaxes(1, 2) @ a, atol=0)
+    np.testing.assert_allclose(np.triu(both), up, atol=1e-5)
+    sign, size = called("aten.linalg_slogdet.default", "sign", "logabsdet", A=a)
+    np.testing.assert_allclose(sign, np.linalg.slogdet(exact)[0])
+    np.testing.assert_allclose(size, np.linalg.slogdet(exact)[1], rtol=1e-4, atol=1e-3)
+    positive = matrices(batch, rows)
+    near(called("aten.linalg_cholesky.default", self=positive)[0], np.linalg.cholesky(positive))
+    part = np.tril(positive) if lower else np.triu(positive)
+    (x,) = called("aten.linalg_solve_triangular.default", self=positive, B=b, upper=not lower)
+    near(x, np.linalg.solve(part, b))
+
+
+def test_determinants_of_matrices_without_an_inverse() -> None:
+    for rows in (3, 9, 40):
+        a = RNG.integers(-3, 4, (2, rows, rows)).astype(np.float32)
+        a[:, :, 1] = 0
+        (found,) = called("aten.linalg_det.default", A=a)
+        np.testing.assert_array_equal(found, np.zeros(2, np.float32))
+
+
+def test_a_compiled_solution_of_several_blocks(tmp_path: Path) -> None:
+    a, b = RNG.normal(size=(50, 50)).astype(np.float32), RNG.normal(size=(50, 2)).astype(np.float32)
+    g = GraphWriter()
+    g.node("MatrixSolve", [g.input("a", a.shape), g.input("b", b.shape)], name="y")
+    with sterna.compile(g.write(tmp_path), generator="llvm") as bundle:
+        np.testing.assert_allclose(bundle.run({"a": a, "b": b})["y"], np.linalg.solve(a, b), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", [2, 7, 20])
+def test_eigenvalues_of_one_size_and_of_none(rows: int) -> None:
+    """Equal ones, those of a matrix of zeros, and of a matrix of fewer columns than rows."""
+    for a in (np.eye(rows), np.zeros((rows, rows)), np.ones((rows, rows)), np.diag(np.arange(rows) % 3.0)):
+        values, vectors = called("aten.linalg_eigh.default", "values", "vectors", self=a.astype(np.float32))
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(a), atol=1e-5)
+        np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, a, atol=1e-5)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(rows), atol=1e-5)
+    a = RNG.normal(size=(rows, 2)) @ RNG.normal(size=(2, rows))
+    (s,) = called("aten.linalg_svdvals.default", A=a.astype(np.float32))
+    np.testing.assert_allclose(s, np.linalg.svd(a)[1], atol=1e-5 * rows)

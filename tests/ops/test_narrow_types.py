@@ -124,6 +124,11 @@ def i8(*shape: int) -> np.ndarray:
     return RANDOM.integers(-128, 128, shape).astype(np.int8)
 
 
+def i7(*shape: int) -> np.ndarray:
+    """Where ONNX Runtime is not exact with 8 bits on every processor (`support.onnx_runtime`)."""
+    return RANDOM.integers(-64, 64, shape).astype(np.int8)
+
+
 def scalar(value: float, dtype: str = "float32") -> np.ndarray:
     return np.array(value, dtype)
 
@@ -149,11 +154,11 @@ def test_dynamic_quantization() -> None:
 def test_quantized_convolution_and_product() -> None:
     quantities = {"ys": scalar(0.7), "yz": scalar(120, "uint8")}
     x = {"x": u8(1, 4, 7, 6), "xs": scalar(0.02), "xz": scalar(131, "uint8")}
-    w = {"w": i8(6, 4, 3, 3), "ws": RANDOM.uniform(0.01, 0.03, 6).astype(np.float32), "wz": np.zeros(6, np.int8)}
+    w = {"w": i7(6, 4, 3, 3), "ws": RANDOM.uniform(0.01, 0.03, 6).astype(np.float32), "wz": np.zeros(6, np.int8)}
     bias = {"b": RANDOM.integers(-500, 500, 6).astype(np.int32)}
     check("QLinearConv", {**x, **w, **quantities, **bias}, pads=[1, 1, 1, 1], step=1)
     a = {"a": u8(3, 5), "as": scalar(0.02), "az": scalar(131, "uint8")}
-    b = {"b": i8(5, 4), "bs": scalar(0.03), "bz": scalar(0, "int8")}
+    b = {"b": i7(5, 4), "bs": scalar(0.03), "bz": scalar(0, "int8")}
     check("QLinearMatMul", {**a, **b, **quantities}, step=1)
 
 
@@ -182,14 +187,14 @@ MICROSOFT: dict[str, tuple[dict[str, np.ndarray], dict[str, Any], float]] = {
         0,
     ),
     "DynamicQuantizeMatMul": (
-        {"x": f32(3, 5), "w": i8(5, 4), "s": scalar(0.02), "z": scalar(0, "int8"), "b": f32(4)},
+        {"x": f32(3, 5), "w": i7(5, 4), "s": scalar(0.02), "z": scalar(0, "int8"), "b": f32(4)},
         {},
         0,
     ),
     "MatMulIntegerToFloat": (
         {
             "a": u8(3, 5),
-            "b": i8(5, 4),
+            "b": i7(5, 4),
             "as": scalar(0.02),
             "bs": np.abs(f32(4)),
             "az": scalar(9, "uint8"),

@@ -156,7 +156,7 @@ def test_products_of_groups(rows: int, target: str) -> None:
 def test_bags_of_embeddings(mode: int) -> None:
     weight, index, offsets = floats(6, 3), np.array([1, 2, 5, 5, 0]), np.array([0, 3, 3])
     found = called(
-        "aten.embedding_bag.padding_idx", "y", "own", "sizes", "greatest", weight=weight, indices=index,
+        "aten.embedding_bag.padding_idx", "y", "_own", "_sizes", "_greatest", weight=weight, indices=index,
         offsets=offsets, scale_grad_by_freq=False, mode=mode, sparse=False, per_sample_weights=None,
         include_last_offset=False, padding_idx=2,
     )[0]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,16 @@ def test_of_pytorch(name: str, tmp_path: Path) -> None:
     program.output(program.call(f"aten.{name}.default", **{operand: program.input("x", x.shape)}))
     (tmp_path / "model.pt2").write_bytes(program.content())
     agrees(read_model(tmp_path / "model.pt2"), x, function(x.astype(np.float64)))
+
+
+@pytest.mark.parametrize(("op", "function"), [("Igamma", special.gammainc), ("Igammac", special.gammaincc)])
+def test_incomplete_gamma_functions_of_tensorflow(op: str, function: Callable[..., Array], tmp_path: Path) -> None:
+    """Of operands that are broadcast; test_pytorch_overloads.py has the rest."""
+    g = GraphWriter()
+    g.input("x", POSITIVE.shape)
+    g.node(op, [g.constant(np.float32([[0.4], [7]])), "x"], name="y")
+    exact = np.array([[0.4], [7]], np.float32).astype(np.float64)
+    agrees(read_model(g.write(tmp_path)), POSITIVE, function(exact, POSITIVE.astype(np.float64)))
 
 
 @pytest.mark.parametrize(("n", "x"), [(0, X), (1, X), (2, POSITIVE), (5, POSITIVE)])

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 from sterna.quantize import quantize_model, quantizer
 from sterna.quantize.correction import ChannelMeans, mean_shift
 from sterna.quantize.plan import Layer
+from support.onnx_runtime import exact_session
 from support.small_models import SmallModel
 
 
@@ -27,7 +27,7 @@ def samples(*shape: int, mean: float) -> np.ndarray:
 
 
 def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    (y,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    (y,) = exact_session(model).run(None, {"x": x})
     return y
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from sklearn.datasets import load_digits
@@ -22,6 +21,7 @@ from sterna.frontends.onnx import qdq
 from sterna.quantize import Quantized, Settings, quantize_model
 from sterna.quantize.prepare import prepared
 from sterna.quantize.running import Difference
+from support.onnx_runtime import exact_session
 from support.small_models import SmallModel, residual_network
 from support.tools import ROOT
 from support.trained import trained
@@ -48,8 +48,7 @@ def noise(*shape: int, count: int = 8, seed: int = 0) -> np.ndarray:
 
 
 def by_onnxruntime(model: onnx.ModelProto | Path, name: str, samples: np.ndarray) -> np.ndarray:
-    source = str(model) if isinstance(model, Path) else model.SerializeToString()
-    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    session = exact_session(model)
     return np.concatenate([session.run(None, {name: x[None]})[0] for x in samples])
 
 
@@ -116,7 +115,7 @@ def test_names_and_open_dimensions_stay() -> None:
     assert [value.name for value in made.graph.output] == ["t2"]
     assert [node.name for node in made.graph.node if node.op_type == "Conv"] == ["n0", "n2"]
     many = noise(4, 6, 6, seed=1)
-    (y,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"x": many})
+    (y,) = exact_session(made).run(None, {"x": many})
     np.testing.assert_allclose(y, by_onnxruntime(made, "x", many), rtol=1e-6)
 
 

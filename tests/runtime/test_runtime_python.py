@@ -274,7 +274,7 @@ def test_a_bundle_compiled_again_is_loaded_again(directory: Path, x: npt.NDArray
         (lambda g: g["inputs"].append(0), "E0504", "occurs twice"),
         (lambda g: g["inputs"].append(5), "E0504", "stored elsewhere"),
         (lambda g: g["inputs"].clear(), "E0504", "is not one"),
-        (lambda g: g["outputs"].append(9), "E0504", "outputs[1]"),
+        (lambda g: g["outputs"].append(9), "E0504", "output 1: not one of the values"),
         (lambda g: g.pop("nodes"), "E0504", "nodes is missing"),
     ],
 )

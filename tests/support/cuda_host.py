@@ -53,7 +53,7 @@ CUDA = Language(
     cuda_target(),
     ("g++", "-x", "c++", f"-I{HERE / 'cuda_stub'}"),
     HERE / "cuda_on_cpu.h",
-    ("type-limits", "maybe-uninitialized"),
+    ("type-limits", "maybe-uninitialized", "unknown-pragmas"),
 )
 METAL = Language(
     metal_target(),

@@ -20,7 +20,7 @@
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline __attribute__((unused))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 struct cuda_place { unsigned x, y, z; };
 static cuda_place blockIdx, blockDim, gridDim;
@@ -32,6 +32,7 @@ struct cuda_fiber {
   ucontext_t context;
   cuda_place place;
   int state;
+  unsigned together; /* of its warp's threads, how many it waits for */
   std::unique_ptr<char[]> stack;
   std::vector<std::function<void()>> later; /* what asynchronous copies do when they are waited for */
 };
@@ -44,8 +45,29 @@ static std::function<void()> cuda_kernel;
 static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
 static inline void __syncthreads() { cuda_now->state = WAITS; swapcontext(&cuda_now->context, &cuda_scheduler); }
 
-/* Waits for the other threads of the warp. */
-static inline void cuda_warp_wait() { cuda_now->state = MEETS; swapcontext(&cuda_now->context, &cuda_scheduler); }
+/* Waits for the other threads of the warp, so many in all. */
+static inline void cuda_warp_wait(unsigned together = WARP) {
+  cuda_now->together = together;
+  cuda_now->state = MEETS; swapcontext(&cuda_now->context, &cuda_scheduler);
+}
+
+/* Exchanges: each thread of a mask gives a value, then takes that of another; both times all of them wait. */
+static uint64_t cuda_given[32][WARP];
+static inline unsigned cuda_thread();
+template <class T> static inline T cuda_from(unsigned mask, T value, unsigned lane_xor) {
+  const unsigned warp = cuda_thread() / WARP, lane = cuda_thread() % WARP, count = __builtin_popcount(mask);
+  cuda_given[warp][lane] = 0;
+  memcpy(&cuda_given[warp][lane], &value, sizeof value);
+  cuda_warp_wait(count);
+  /* What a thread outside of the mask has is not known. */
+  const uint64_t bits = mask >> (lane ^ lane_xor) & 1 ? cuda_given[warp][lane ^ lane_xor] : 0x7e7e7e7e7e7e7e7eu;
+  memcpy(&value, &bits, sizeof value);
+  cuda_warp_wait(count);
+  return value;
+}
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int lane_xor) {
+  return cuda_from(mask, value, lane_xor);
+}
 
 /* Lets go on what waits for its warp, where all of that has come; false if some thread never will. */
 static inline bool cuda_warps_meet(std::vector<cuda_fiber *> &ready) {
@@ -53,12 +75,18 @@ static inline bool cuda_warps_meet(std::vector<cuda_fiber *> &ready) {
   bool missing = false;
   for (size_t first = 0; first < cuda_fibers.size(); first += WARP) {
     size_t end = std::min(first + WARP, cuda_fibers.size()), meeting = 0;
+    bool alike = true;
     for (size_t n = first; n < end; n++) meeting += cuda_fibers[n].state == MEETS;
-    if (meeting && (meeting < end - first || meeting < WARP)) missing = true;
+    for (size_t n = first; n < end; n++) alike = alike && cuda_fibers[n].together == meeting;
+    if (meeting && (meeting < end - first || !alike)) missing = true;
     else if (meeting)
       for (size_t n = first; n < end; n++) cuda_fibers[n].state = RUNS, ready.push_back(&cuda_fibers[n]);
   }
   return !missing;
+}
+
+static inline unsigned cuda_thread() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
 /* Runs a kernel whose threads never wait: they need no stacks of their own. */
@@ -88,7 +116,7 @@ static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, 
     for (size_t n = 0; n < cuda_fibers.size(); n++) {
       cuda_fiber &f = cuda_fibers[n];
       f.place = {unsigned(n % block.x), unsigned(n / block.x % block.y), unsigned(n / block.x / block.y)};
-      f.state = RUNS, f.stack.reset(new char[FIBER_STACK]);
+      f.state = RUNS, f.together = WARP, f.stack.reset(new char[FIBER_STACK]);
       getcontext(&f.context);
       f.context.uc_stack.ss_sp = f.stack.get(), f.context.uc_stack.ss_size = FIBER_STACK;
       f.context.uc_link = &cuda_scheduler;

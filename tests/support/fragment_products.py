@@ -1,4 +1,4 @@
-"""Products of matrices of 16-bit floats, scheduled by fragments: of either order of both, with what follows."""
+"""Products of matrices of 16-bit floats or of TF32, scheduled by fragments: of either order, with what follows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 def product(
     m: int, n: int, depth: int, orders: tuple[str, str] = ("row", "row"), batch: int = 0, dtype: str = "float16"
 ) -> Kernel:
-    """max(x w + b, 0) in float32, where a matrix that lies by columns has its dimensions the other way round."""
+    """max(x w + b, 0) in float32, where a matrix that lies by columns has its dimensions the other way round.
+
+    Args:
+        dtype: of the factors; "tf32": of float32, rounded to that.
+    """
     lead = (batch,) if batch else ()
+    kind, dtype = dtype, "float32" if dtype == "tf32" else dtype
     x = placeholder("x", (*lead, m, depth) if orders[0] == "row" else (*lead, depth, m), dtype)
     w = placeholder("w", (*lead, depth, n) if orders[1] == "row" else (*lead, n, depth), dtype)
     b, k = placeholder("b", (n,)), reduce_axis("k", depth)
@@ -30,26 +35,30 @@ def product(
         *z, i, j = at
         left = x[(*z, i, k.var) if orders[0] == "row" else (*z, k.var, i)]
         right = w[(*z, k.var, j) if orders[1] == "row" else (*z, j, k.var)]
-        return total(E.cast(left, "float32") * E.cast(right, "float32"), k)
+        return total(_factor(left, kind) * _factor(right, kind), k)
 
     acc = compute("acc", (*lead, m, n), element, axes=(*("z" for _ in lead), "i", "j"))
     out = compute("out", (*lead, m, n), lambda *at: E.maximum(acc[at] + b[at[-1]], 0.0))
     return Kernel("product", (x, w, b), (), (out,))
 
 
-def convolution(size: int, channels: int, outputs: int, taps: int, stride: int) -> Kernel:
-    """A convolution of a square image in float16, rounded to that."""
-    length = (size - 1) * stride + taps
-    x = placeholder("x", (length, length, channels), "float16")
-    w = placeholder("w", (taps, taps, channels, outputs), "float16")
+def _factor(value: E.Expr, kind: str) -> E.Expr:
+    return E.unary(kind, value) if kind == "tf32" else E.cast(value, "float32")
+
+
+def convolution(size: int, channels: int, outputs: int, taps: int, stride: int, kind: str = "float16") -> Kernel:
+    """A convolution of a square image in float16, rounded to that; or in float32 of factors rounded to "tf32"."""
+    length, dtype = (size - 1) * stride + taps, "float32" if kind == "tf32" else kind
+    x = placeholder("x", (length, length, channels), dtype)
+    w = placeholder("w", (taps, taps, channels, outputs), dtype)
     kh, kw, c = reduce_axis("kh", taps), reduce_axis("kw", taps), reduce_axis("c", channels)
 
     def element(h: Int, v: Int, o: Int) -> E.Expr:
         left = x[h * stride + kh.var, v * stride + kw.var, c.var]
-        return total(E.cast(left, "float32") * E.cast(w[kh.var, kw.var, c.var, o], "float32"), kh, kw, c)
+        return total(_factor(left, kind) * _factor(w[kh.var, kw.var, c.var, o], kind), kh, kw, c)
 
     acc = compute("acc", (size, size, outputs), element, axes=("h", "v", "o"))
-    out = compute("out", (size, size, outputs), lambda *at: E.cast(acc[at], "float16"))
+    out = compute("out", (size, size, outputs), lambda *at: E.cast(acc[at], dtype))
     return Kernel("convolution", (x,), (w,), (out,))
 
 

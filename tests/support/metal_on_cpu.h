@@ -41,6 +41,11 @@ template <class To, class From> static inline To as_type(From from) {
   memcpy(&to, &from, sizeof(to));
   return to;
 }
+struct uint2 { unsigned x, y; };
+template <class T> static inline T simd_shuffle_xor(T value, uint16_t lane_xor) {
+  const unsigned block = blockDim.x * blockDim.y * blockDim.z;
+  return cuda_from(block < 32 ? (1u << block) - 1 : ~0u, value, lane_xor);
+}
 using ::fabs; using ::sqrt; using ::floor; using ::ceil; using ::trunc; using ::rint; using ::fma;
 }
 #endif

@@ -98,9 +98,7 @@ static inline void copy_now() {
  * another distribution than any GPU's. All threads of a warp come together at every operation. */
 enum { FRAGMENT = 256, MOST_PARTS = 8 };
 static u32 ptx_warp[2][32][WARP][MOST_PARTS];
-static inline unsigned ptx_thread() {
-  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-}
+static inline unsigned ptx_thread() { return cuda_thread(); }
 template <class T> static inline f32 widened(u16 bits);
 template <> inline f32 widened<f16>(u16 bits) { return (f32)as<f16>(bits); }
 struct bf16 {};
@@ -121,6 +119,32 @@ static inline void wmma_store(u64 to, const u32 *from, u32 step, bool global) {
     unsigned e = ptx_thread() % WARP * 8 + n;
     store<u32>(to + 4 * (e / 16 * step + e % 16), from[n], 4, global, true);
   }
+}
+/* Of TF32 a fragment has 8 x 16 or 16 x 8 elements of 32 bits; only their upper bits are multiplied. */
+static inline u32 to_tf32(f32 value) {
+  u32 bits = bits_of<u32>(value);
+  return value != value ? 0x7fffffff : (bits + 0x1000) & 0xffffe000;
+}
+static inline void wmma_load_tf32(u32 *to, u64 from, u32 step, bool column, bool right, bool global) {
+  if (from % 32 || step % 4) throw (int)MISALIGNED;
+  cuda_warp_wait();
+  for (unsigned n = 0; n < 4; n++) {
+    unsigned e = ptx_thread() % WARP * 4 + n, columns = right ? 16 : 8, i = e / columns, j = e % columns;
+    to[n] = load<u32>(from + 4 * (column ? j * step + i : i * step + j), 4, global, true);
+  }
+}
+static inline void wmma_mma_tf32(u32 *d, const u32 *a, const u32 *b, const u32 *c) {
+  const unsigned warp = ptx_thread() / WARP, lane = ptx_thread() % WARP;
+  for (unsigned n = 0; n < 4; n++) ptx_warp[0][warp][lane][n] = a[n], ptx_warp[1][warp][lane][n] = b[n];
+  cuda_warp_wait();
+  auto element = [&](unsigned side, unsigned e) { return as<f32>(ptx_warp[side][warp][e / 4][e % 4] & 0xffffe000); };
+  for (unsigned n = 0; n < 8; n++) {
+    unsigned e = lane * 8 + n, i = e / 16, j = e % 16;
+    f32 sum = as<f32>(c[n]);
+    for (unsigned k = 0; k < 8; k++) sum += element(0, i * 8 + k) * element(1, k * 16 + j);
+    d[n] = bits_of<u32>(sum);
+  }
+  cuda_warp_wait();
 }
 /* The rows of a are along its matrix whatever its order in memory was. */
 template <class T, int parts> static inline void wmma_mma(u32 *d, const u32 *a, const u32 *b, const u32 *c) {

@@ -98,6 +98,13 @@ class Entry:
                 base, _, offset = place.strip("[]").partition("+")
                 places.append(f"({self.of('u64', base)} + (s64){offset or 0})")
             return f"copy_later({', '.join(places)}, {int(o[2])});"
+        if name == "shfl":
+            assert kept == ["bfly", "b32"], operation
+            assert o[3] == "31", operation
+            self.waits = True
+            register = o[0].partition("|")[0]
+            given = ", ".join(self.of("u32", operand) for operand in (o[4], o[1], o[2]))
+            return self.to(register, "b32", f"cuda_from<u32>({given})")
         if name == "wmma":
             self.waits = True
             return self.fragments(kept, o)
@@ -192,6 +199,9 @@ class Entry:
 
     def convert(self, words: list[str], o: list[str]) -> str:
         to, of = words[-2:]
+        if to == "tf32":
+            assert words == ["rna", "tf32", "f32"], words
+            return self.to(o[0], "b32", f"to_tf32({self.of('f32', o[1])})")
         modes = set(words[:-2])
         a = self.of(of, o[1])
         rounding = next((f for mode, f in _ROUNDED.items() if mode in modes), "")
@@ -236,10 +246,16 @@ class Entry:
         if operation == "load":
             step, column = self.of("u32", o[2]), str("col" in words).lower()
             call = f"u32 d[{parts}]; wmma_load<{parts}>(d, {address}, {step}, {column}, {checked});"
+            if "tf32" in words:
+                assert (parts, words[3]) == (4, "m16n16k8"), words
+                right = str(words[1] == "b").lower()
+                call = f"u32 d[4]; wmma_load_tf32(d, {address}, {step}, {column}, {right}, {checked});"
             return f"{{ {call} {' '.join(results)} }}"
         if operation == "store":
             return f"{{ {given[0]} wmma_store({address}, v0, {self.of('u32', o[2])}, {checked}); }}"
         assert operation == "mma", words
+        if "tf32" in words:
+            return f"{{ {' '.join(given[1:])} u32 d[{parts}]; wmma_mma_tf32(d, v1, v2, v3); {' '.join(results)} }}"
         kind, held = ("bf16" if "bf16" in words else "f16"), len(lists[1])
         call = f"u32 d[{parts}]; wmma_mma<{kind}, {held}>(d, v1, v2, v3);"
         return f"{{ {' '.join(given[1:])} {call} {' '.join(results)} }}"

@@ -14,7 +14,11 @@ from support.exported_programs import Program
 
 
 def called(target: str, /, *results: str, **arguments: Any) -> list[np.ndarray]:
-    """The results of one call: arrays among the arguments are inputs, lists of arrays lists of inputs."""
+    """The results of one call: arrays among the arguments are inputs, lists of arrays lists of inputs.
+
+    Args:
+        results: their names; those that begin with "_", which only training needs, are no outputs.
+    """
     program = Program()
     inputs: dict[str, np.ndarray] = {}
 
@@ -30,7 +34,8 @@ def called(target: str, /, *results: str, **arguments: Any) -> list[np.ndarray]:
     given_ = {name: named(value) for name, value in arguments.items()}
     made = program.call(target, *results, **given_)
     for value in made if isinstance(made, tuple) else (made,):
-        program.output(value)
+        if not str(value).startswith("_"):
+            program.output(value)
     with tempfile.TemporaryDirectory() as folder:
         graph = read_model(program.write(Path(folder) / "model.pt2"))
         return list(interpret(graph, inputs).values())

@@ -81,7 +81,7 @@ def browsing(browser: str, address: str) -> Iterator[None]:
 @contextlib.contextmanager
 def paged(browser: str, token: bool = False) -> Iterator[End]:
     """A page of a browser behind a relay."""
-    with relay() as server:
+    with relay(patience=60) as server:  # a browser takes more than ten seconds to start on a busy machine
         address = f"{server.page}#{TOKEN.decode().replace(' ', '%20')}" if token else server.page
         with browsing(browser, address):
             yield End("javascript", server.port)

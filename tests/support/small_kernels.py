@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sterna.ir.integer import ZERO, Int
+from sterna.ir.integer import ZERO, Int, as_int
 from sterna.loops import interpreter
 from sterna.loops.lower import lower
 from sterna.schedule import saved
@@ -140,6 +140,19 @@ def mean_and_variance(shape: tuple[int, ...], axis: int, with_elements: bool = F
     variance = compute("variance", kept, lambda *i: squares[i] / count)
     doubled = compute("doubled", shape, lambda *i: x[i] * 2.0)
     return Kernel("mean_and_variance", (x,), (), (mean, variance, *((doubled,) if with_elements else ())))
+
+
+def span(count: int) -> Kernel:
+    """The greatest elements of x and of -x in one pass, of which both elements of the output read both."""
+    x, k = placeholder("x", (count,)), reduce_axis("k", count)
+
+    def extreme(n: Int) -> E.Expr:
+        first = E.compare("eq", E.index_value(n, "int32"), 0)
+        return reduce("max", E.select(first, x[k.var], 0.0 - x[k.var]), k)
+
+    extremes = compute("extremes", (2,), extreme)
+    width = compute("width", (2,), lambda n: extremes[as_int(0)] + extremes[as_int(1)])
+    return Kernel("span", (x,), (), (width,))
 
 
 def place_of_greatest(rows: int, depth: int) -> Kernel:

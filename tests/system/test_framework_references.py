@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,35 @@ def test_what_keras_does_not_load_is_said(tmp_path: Path) -> None:
     with pytest.raises(SternaError) as caught:
         reference_for(path, "keras")
     assert caught.value.codes == ("E0009",)
+
+
+def test_what_litert_lacks_is_said(tmp_path: Path) -> None:
+    """An operator of the user's own."""
+    builder = pytest.importorskip("support.tflite_builder", reason="ai-edge-litert is not installed")
+    model = builder.ModelWriter()
+    model.main.op("Sparkle", [model.main.input(drawn(1, 4))], [model.main.output("float32", (1, 4))], custom=b"x")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model.content())
+    reference = reference_for(path)
+    assert reference.run is None
+    assert "litert cannot run the model: " in reference.missing
+    with pytest.raises(SternaError) as caught:
+        reference_for(path, "litert")
+    assert caught.value.codes == ("E0009",)
+
+
+def test_operators_of_mediapipe(tmp_path: Path) -> None:
+    """LiteRT computes them by its default delegate, not by its kernels."""
+    builder = pytest.importorskip("support.tflite_builder", reason="ai-edge-litert is not installed")
+    model = builder.ModelWriter()
+    x = model.main.input(drawn(1, 4, 4, 2))
+    weights, bias = model.main.constant(drawn(3, 2, 2, 2)), model.main.constant(drawn(3))
+    settings = struct.pack("<3i", 1, 2, 2)  # padding SAME, strides
+    y = model.main.output("float32", (1, 8, 8, 3))
+    model.main.op("Convolution2DTransposeBias", [x, weights, bias], [y], custom=settings)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model.content())
+    reference = reference_for(path)
+    assert reference.run is not None
+    found, wanted = interpret(read_model(path), model.feeds), reference.run(model.feeds, ())
+    np.testing.assert_allclose(found[f"t{y}"], wanted[f"t{y}"], atol=1e-5)

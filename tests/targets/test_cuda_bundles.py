@@ -8,6 +8,7 @@ STERNA_CUDA=all runs every part of the operators.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import subprocess
@@ -31,6 +32,7 @@ from sterna_runtime import devices, hash64, load
 from support import device_bundles
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
+from support.convolutions import CHANNELS, network
 from support.cuda_driver import Driver, build
 from support.device_bundles import edited, refused
 from support.half_networks import half_network
@@ -88,6 +90,23 @@ def test_the_text_has_fragments(tmp_path: Path) -> None:
     ptx = (compile_to(tmp_path / "half", half_network(), "cuda") / "kernels.ptx").read_text()
     products = re.findall(r"wmma\.mma\.sync\.aligned\.\w+\.\w+\.m16n16k16\.f32\.f32", ptx)
     assert len(products) > 5
+
+
+def test_tf32_is_asked_for(tmp_path: Path, cuda: Driver) -> None:
+    """No product of float32 is rounded unless errors are allowed, and then it is further from exact by that alone."""
+    cuda.set("capability", 80)
+    cuda.set("version", 12000)
+    model, x = network(), np.random.default_rng(1).standard_normal((1, CHANNELS, 16, 16)).astype(np.float32)
+    exact = compile_to(tmp_path / "exact", model, "cuda-sm80")
+    assert "wmma" not in (exact / "kernels.ptx").read_text()
+    rounded = compile_to(tmp_path / "tf32", model, "cuda-sm80", math="fast=0.05")
+    text, stored = (rounded / "kernels.ptx").read_text(), json.loads((rounded / "graph.json").read_text())["math"]
+    assert "m16n16k8.f32.tf32.tf32.f32" in text
+    assert {row["dtype"] for row in stored["narrow"]} == {"tf32"}
+    with load(exact) as one, load(rounded) as other:
+        wanted, found = one.run({"x": x}), other.run({"x": x})
+    for name, array in wanted.items():
+        assert 1e-6 < np.abs(found[name] - array).max() / np.abs(array).max() < 0.05 / 8
 
 
 def test_open_sizes() -> None:

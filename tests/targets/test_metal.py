@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import sterna
 from sterna.api import compile_model, compile_to
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
@@ -70,7 +71,7 @@ def test_what_has_float64_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_to(tmp_path_factory.mktemp("metal") / "digits", digits().file, "metal", host="macos-arm64")
+    return compile_to(tmp_path_factory.mktemp("metal") / "digits", digits().file, "metal")
 
 
 def test_a_bundle(bundle: Path, tmp_path: Path) -> None:
@@ -86,6 +87,18 @@ def test_a_bundle(bundle: Path, tmp_path: Path) -> None:
     run(need(checked[0], "checks Metal text"), *checked[1:], "-include", HERE / "metal_on_cpu.h", text)
     with pytest.raises(SternaError, match="no device"):
         compile_model(digits().file, "metal", device_for={"softmax": "gpu"})
+
+
+@pytest.mark.skipif(platform.system() == "Darwin", reason="elsewhere kernels on the CPU are for another machine")
+def test_kernels_on_the_cpu_are_for_a_mac(bundle: Path, tmp_path: Path) -> None:
+    """Without --host; what no Mac loads is refused, and so is to run such a model here."""
+    mixed = compile_to(tmp_path / "mixed", digits().file, "metal", device_for={"softmax*": "cpu"})
+    graph = json.loads((mixed / "graph.json").read_text())
+    assert (graph["library"], graph["target"]["triple"].split("-")[0]) == ("model.dylib", "aarch64")
+    with pytest.raises(SternaError, match=r'E0203.*arm64 gives no library .*metal(.|\n)*host="macos-arm64"'):
+        compile_to(tmp_path / "linux", digits().file, "metal", host="arm64")
+    with pytest.raises(SternaError, match=r"E0507.*cannot be loaded here: (it is for|its library is model.dylib)"):
+        sterna.compile(digits().file, "metal")
 
 
 @pytest.mark.skipif(platform.system() == "Darwin", reason="needs a system without Metal")

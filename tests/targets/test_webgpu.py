@@ -112,6 +112,28 @@ def test_where_webgpu_is_missing_or_too_small(both: Path) -> None:
     assert found["damaged"].startswith("E0505: kernels.wgsl")
 
 
+def test_exchanges_in_subgroups(tmp_path: Path) -> None:
+    """Where the adapter's subgroups are narrower than those that the kernels were compiled for, or there are none."""
+    text = "rows (float[8, 32] x) => (float[8, 32] y) { y = Softmax <axis = -1> (x) }"
+    for threads in (4, 32):
+        described = tmp_path / f"of{threads}.toml"
+        described.write_text(f'extends = "webgpu"\ndescription = "exchanges"\n[threads]\nsubgroup = {threads}\n')
+        compile_to(tmp_path / f"gpu{threads}", parser.parse_model(model(text)), str(described))
+        (device,) = json.loads((tmp_path / f"gpu{threads}" / "graph.json").read_text())["devices"]
+        assert device["needs"] == [f"subgroup_{threads}"]
+    compile_to(tmp_path / "gpu1", parser.parse_model(model(text)), "webgpu")
+    (found,) = tried(tmp_path, ["exchanges", "gpu1", "gpu4", "gpu32"])
+    least = found["least"]
+    for threads, said in (("4", found["few"]), ("32", found["many"])):
+        if least >= int(threads):
+            assert said < 1e-5
+        else:
+            assert said.startswith("E0507")
+            assert (f"subgroups of {threads} (here {least})" if least else "subgroups") in said
+            assert "--target browser" in said
+    assert found["without"].startswith("E0507: the kernels need subgroups: compile with --target browser")
+
+
 def test_a_device_that_is_lost(both: Path) -> None:
     (found,) = tried(both, ["lost", "gpu"])
     assert found["devices"] == 2, "the model took another one"

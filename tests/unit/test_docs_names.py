@@ -188,7 +188,11 @@ def _written() -> set[str]:
 
 def _read_by_c() -> set[str]:
     """The names of members that the C runtime looks for: strings with zeros between them."""
-    names = set()
+    (table,) = re.findall(
+        r"#define GRAPH_MEMBERS\(X\)((?:.*\\\n)*.*\n)", (ROOT / "runtime_c" / "src" / "internal.h").read_text()
+    )
+    names = set(re.findall(r'X\(\w+, "(\w+)"\)', table))
+    assert len(names) > 10
     for path in (ROOT / "runtime_c" / "src").glob("*.c"):
         text = path.read_text()
         calls = re.findall(r'json_members\([^"()]*(?:\([^()]*\)[^"()]*)*"((?:[^"\\]|\\.)*)"', text)

@@ -217,6 +217,33 @@ def test_cost(op: str, limit: int) -> None:
     assert operations(expand_math(expr.unary(op, placeholder("x", (1,))[0]))) <= limit
 
 
+def test_tf32() -> None:
+    """By hand: halves go away from zero, in numbers below the normal ones, too; what is too large becomes infinite."""
+    step = 2.0**-10
+    cases = (
+        *(
+            (1 + step / 2, 1 + step),
+            (1 + 0.499 * step, 1.0),
+            (-1 - step / 2, -1 - step),
+            (1 + 1.5 * step, 1 + 2 * step),
+        ),
+        *((2049.0, 2050.0), (2047.5, 2048.0), (0.0, 0.0), (-0.0, -0.0), (math.inf, math.inf), (-math.inf, -math.inf)),
+        *((3.4028235e38, math.inf), (2.0**-136, 2.0**-136), (2.0**-137, 2.0**-136), (2.0**-138, 0.0)),
+        (math.nan, math.nan),
+    )
+    x = np.array([*(a for a, _ in cases), *np.random.default_rng(0).standard_normal(1000)], np.float32)
+    t = placeholder("x", (x.size,))
+    plain = compute("z", x.shape, lambda i: expr.unary("tf32", t[i]))
+    known, wanted = len(cases), np.array([b for _, b in cases], np.float32)
+    for stage in (plain, compute("z", x.shape, lambda i: expand_math(expr.unary("tf32", t[i])))):
+        found = run_kernel(Kernel("k", (t,), (), (stage,)), {"x": x})["z"]
+        np.testing.assert_array_equal(found[:known], wanted)
+        np.testing.assert_array_equal(np.signbit(found[: known - 1]), np.signbit(wanted[: known - 1]))
+        assert (np.abs(found - x)[known:] <= 2.0**-11 * np.abs(x[known:])).all()
+        assert not (found.view(np.uint32)[known:] & 0x1FFF).any()
+    assert expand_math(expr.unary("tf32", expr.const(2049.0, "float32"))) == expr.const(2050.0, "float32")
+
+
 @pytest.mark.parametrize("op", expr.MATH)
 def test_lanes_agree(op: str) -> None:
     x = replace(placeholder("x", (8,))[0], lanes=8)

@@ -12,44 +12,70 @@ struct __nv_bfloat16 {
 };
 
 namespace nvcuda { namespace wmma {
+namespace precision { struct tf32; }
 struct matrix_a; struct matrix_b; struct accumulator; struct row_major; struct col_major;
 enum layout_t { mem_row_major, mem_col_major };
 
-template <class Use, int m, int n, int k, class T, class Order = void> struct fragment { float x[16][16]; };
+template <class Use, int m, int n, int k, class T, class Order = void> struct fragment {
+  enum { rows = std::is_same<Use, matrix_b>::value ? k : m, columns = std::is_same<Use, matrix_a>::value ? k : n };
+  enum { num_elements = rows * columns };
+  float x[num_elements];
+};
+
+/* Halves go away from zero. */
+static inline float __float_to_tf32(float value) {
+  if (value != value) return value;
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  bits = (bits + 0x1000) & 0xffffe000;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+/* What is multiplied of an element: of TF32 the upper bits, however they were rounded. */
+template <class T> static inline float multiplied(float value) { return value; }
+template <> inline float multiplied<precision::tf32>(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  bits &= 0xffffe000;
+  memcpy(&value, &bits, 4);
+  return value;
+}
 
 static inline unsigned lane() {
   return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
 }
 
-template <class Use, int m, int n, int k, class T, class Order>
-void load_matrix_sync(fragment<Use, m, n, k, T, Order> &to, const T *from, unsigned step) {
-  static_assert(m == 16 && n == 16 && k == 16);
-  if ((uintptr_t)from % 32 || step * sizeof(T) % 16) abort();
+template <class Use, int m, int n, int k, class T, class Order, class Element>
+void load_matrix_sync(fragment<Use, m, n, k, T, Order> &to, const Element *from, unsigned step) {
+  static_assert(m == 16 && n == 16 && k == (std::is_same<T, precision::tf32>::value ? 8 : 16));
+  if ((uintptr_t)from % 32 || step * sizeof(Element) % 16) abort();
   cuda_warp_wait();
-  for (unsigned i = 0; i < 16; i++)
-    for (unsigned j = 0; j < 16; j++)
-      to.x[i][j] = std::is_same<Order, row_major>::value ? from[i * step + j] : from[j * step + i];
+  for (unsigned i = 0; i < to.rows; i++)
+    for (unsigned j = 0; j < to.columns; j++)
+      to.x[i * to.columns + j] = std::is_same<Order, row_major>::value ? from[i * step + j] : from[j * step + i];
 }
 
 template <class F> void fill_fragment(F &to, float value) {
   cuda_warp_wait();
-  for (auto &row : to.x) for (float &x : row) x = value;
+  for (float &x : to.x) x = value;
 }
 
-template <class D, class A, class B, class C> void mma_sync(D &to, const A &a, const B &b, const C &c) {
+template <int m, int n, int k, class T, class Left, class Right, class Sums>
+void mma_sync(
+    Sums &to, const fragment<matrix_a, m, n, k, T, Left> &a, const fragment<matrix_b, m, n, k, T, Right> &b, const Sums &c) {
   cuda_warp_wait();
-  for (unsigned i = 0; i < 16; i++)
-    for (unsigned j = 0; j < 16; j++) {
-      float sum = c.x[i][j];
-      for (unsigned k = 0; k < 16; k++) sum += a.x[i][k] * b.x[k][j];
-      to.x[i][j] = sum;
+  for (unsigned i = 0; i < m; i++)
+    for (unsigned j = 0; j < n; j++) {
+      float sum = c.x[i * n + j];
+      for (unsigned w = 0; w < k; w++) sum += multiplied<T>(a.x[i * k + w]) * multiplied<T>(b.x[w * n + j]);
+      to.x[i * n + j] = sum;
     }
 }
 
 template <class F> void store_matrix_sync(float *to, const F &from, unsigned step, layout_t order) {
   if (order != mem_row_major || (uintptr_t)to % 32 || step * sizeof(float) % 16) abort();
   cuda_warp_wait();
-  for (unsigned n = lane(); n < 256; n += 32) to[n / 16 * step + n % 16] = from.x[n / 16][n % 16];
+  for (unsigned n = lane(); n < 256; n += 32) to[n / 16 * step + n % 16] = from.x[n];
 }
 } }
 #endif

@@ -123,6 +123,13 @@ def non_max_suppression(d: Draw) -> ModelWriter:
     return model
 
 
+def _complex_with_one_more(g: GraphWriter, made: int, shape: tuple[int, ...]) -> int:
+    """Complex numbers with a first dimension of size 1."""
+    moved = g.tensor("complex64", (1, *shape))
+    g.op("EXPAND_DIMS", [made, g.constant(np.array([0], np.int32))], [moved], "ExpandDimsOptions")
+    return moved
+
+
 @register("RFFT2D", "COMPLEX_ABS", "REAL", "IMAG")
 def transform(d: Draw) -> ModelWriter:
     """Complex numbers come from a transform, and go through other dimensions on their way."""
@@ -134,9 +141,16 @@ def transform(d: Draw) -> ModelWriter:
     x, sizes = g.input(d.elements("float32", (*outer, *given))), g.constant(np.array([rows, columns], np.int32))
     made, flat = g.tensor("complex64", shape), (int(np.prod(shape)),)
     g.op("RFFT2D", [x, sizes], [made], "Rfft2dOptions")
-    if d.chance():
+    way = d.pick(("", "RESHAPE", "EXPAND_DIMS", "SQUEEZE"))
+    if way == "RESHAPE":
         moved = g.tensor("complex64", flat)
         g.op("RESHAPE", [made, g.constant(np.array(flat, np.int32))], [moved], "ReshapeOptions", newShape=list(flat))
         made, shape = moved, flat
+    elif way:
+        made, shape = _complex_with_one_more(g, made, shape), (1, *shape)
+        if way == "SQUEEZE":
+            moved, shape = g.tensor("complex64", shape[1:]), shape[1:]
+            g.op("SQUEEZE", [made], [moved], "SqueezeOptions", squeezeDims=[0])
+            made = moved
     g.op(d.pick(("COMPLEX_ABS", "REAL", "IMAG")), [made], [g.output("float32", shape)])
     return model

@@ -74,23 +74,31 @@ def test_a_proof_of_the_other_side_is_of_no_use(guarded: Running) -> None:
         assert client.refusal()[0] == Status.DENIED
 
 
-def test_a_server_that_others_can_reach_needs_a_token(binary: Path, tmp_path: Path) -> None:
-    def output(*options: str, **environment: str) -> str:
+def test_a_server_that_cannot_begin_says_why_and_what_to_do(binary: Path, tmp_path: Path) -> None:
+    def refused(code: str, *options: str, **environment: str) -> str:
         done = subprocess.run(
             [binary, "--scratch", tmp_path / "s", "--port", "0", *options],
             capture_output=True, text=True, env={"PATH": "", **environment}, timeout=10, check=False,
         )  # fmt: skip
-        assert done.returncode == 1
+        assert done.returncode == (2 if code == "E0002" else 1)
+        assert done.stderr.startswith(f"error[{code}]: ")
+        assert "\n  fix: " in done.stderr
         return done.stderr
 
-    assert "there is no token" in output("--listen", "0.0.0.0")
-    assert "less than 16 bytes" in output(STERNA_RPC_TOKEN="short")
+    assert "there is no token" in refused("E0002", "--listen", "0.0.0.0")
+    assert "fewer than 16 bytes" in refused("E0002", STERNA_RPC_TOKEN="short")
+    assert "300.1.1.1: not the address" in refused("E0002", "--listen", "300.1.1.1")
+    assert "--limit: not an option, or not a value" in refused("E0002", "--limit", "never")
     file = tmp_path / "token"
+    assert f"{file}: No such file" in refused("E0010", "--token-file", str(file))
     file.write_text(TOKEN)
     file.chmod(0o644)
-    assert "chmod 600" in output("--token-file", str(file))
+    assert "chmod 600" in refused("E0002", "--token-file", str(file))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert f"port {port}: Address already in use" in refused("E0010", "--port", str(port))
     (tmp_path / "s").chmod(0o777)
-    assert "not a folder of this user alone" in output()
+    assert "not a folder of this user alone" in refused("E0010")
 
 
 # ---- Hostile clients ----

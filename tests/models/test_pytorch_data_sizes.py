@@ -1,0 +1,121 @@
+"""Sizes that the data decide in exported programs, and tensors that share memory by views of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sterna
+from sterna.debug.interpret import interpret
+from sterna.errors import SternaError
+from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
+from support.exported_programs import Program
+
+
+def counted(most: int | None) -> Program:
+    """0, 1, ... up to the greatest element, twice over: `arange(2 * x.max().item())`."""
+    program = Program()
+    x = program.input("x", (4,), "int64")
+    greatest = program.call("aten.max.default", "greatest", self=x)
+    n = program.number("aten.item.default", "n", self=greatest)
+    m = program.number("_operator.mul", "m", a=n, b=2)
+    for name, text in (("n", "Symbol('u0', integer=True)"), ("m", "Mul(Integer(2), Symbol('u0', integer=True))")):
+        program.numbers[name] = {"as_expr": {"expr_str": text, "hint": None}}
+    program.open("u0", 0, most)
+    y = program.call("aten.arange.default", "y", end=m)
+    program.output(program.call("aten.add.Tensor", "z", self=y, other=1))
+    return program
+
+
+def test_a_number_of_the_data_is_a_size_within_its_bounds(tmp_path: Path) -> None:
+    file = counted(6).write(tmp_path / "m.pt2")
+    graph = read_model(file)
+    for most in (0, 1, 6):
+        found = interpret(graph, {"x": np.array([0, most, 0, 0])})
+        assert next(iter(found.values())).tolist() == [n + 1 for n in range(2 * most)]
+    with sterna.compile(file, generator="llvm", tuning=False) as bundle:
+        assert next(iter(bundle.run({"x": np.array([2, 0, 3, 1])}).values())).tolist() == [1, 2, 3, 4, 5, 6]
+        with pytest.raises(SternaError):
+            bundle.run({"x": np.array([7, 0, 0, 0])})
+
+
+def test_the_user_gives_the_bound_that_the_program_lacks(tmp_path: Path) -> None:
+    file = counted(None).write(tmp_path / "m.pt2")
+    with pytest.raises(SternaError) as caught:
+        read_model(file)
+    assert caught.value.codes == ("E0107",)
+    assert "(u0), which has no upper bound" in str(caught.value)
+    assert 'dims={"u0": (1, 1000)}' in str(caught.value)
+    graph = read_model(file, ReadOptions(dims={"u0": (1, 9)}))
+    assert next(iter(interpret(graph, {"x": np.array([1, 2, 0, 1])}).values())).tolist() == [1, 2, 3, 4]
+    for dims in ({"u0": 5}, {"u1": (1, 9)}):  # one size, of what the data decide; no such symbol
+        with pytest.raises(SternaError) as caught:
+            read_model(file, ReadOptions(dims=dims))
+        assert caught.value.codes == ("E0106",)
+        assert "u0" in str(caught.value)
+
+
+def test_whole_numbers_in_floats_beside_open_sizes(tmp_path: Path) -> None:
+    """As XLNet counts down: `arange(n, -n, -1.0)`."""
+    program = Program()
+    x = program.input("x", (program.open("s0", 1, 8),), "float32")
+    n = program.number("aten.sym_size.int", "n", self=x, dim=0)
+    m = program.number("_operator.neg", "m", a=n)
+    y = program.call("aten.arange.start_step", "y", start=n, end=m, step=-1.0)
+    program.output(program.call("aten.neg.default", "z", self=y))
+    with sterna.compile(program.write(tmp_path / "m.pt2"), generator="llvm", tuning=False) as bundle:
+        for size in (2, 5):
+            found = bundle.run({"x": np.zeros(size, np.float32)})
+            assert next(iter(found.values())).tolist() == [-n for n in range(size, -size, -1)]
+
+
+def test_a_mask_that_is_used_twice_has_as_many_places(tmp_path: Path) -> None:
+    program = Program()
+    x = program.input("x", (2, 3), "float32")
+    y = program.input("y", (2, 3), "float32")
+    mask = program.call("aten.gt.Scalar", "mask", self=x, other=0)
+    parts = [program.call("aten.index.Tensor", f"p{n}", self=v, indices=[mask]) for n, v in enumerate((x, y))]
+    program.output(program.call("aten.add.Tensor", "z", self=parts[0], other=parts[1]))
+    a = np.array([[1, -1, 2], [-3, 4, 0]], np.float32)
+    found = interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": a, "y": 10 * a})
+    assert next(iter(found.values())).tolist() == [11, 22, 44]
+
+
+VIEWS: dict[str, tuple[dict[str, Any], Any]] = {
+    "expand.default": ({"size": [2, 3, 4]}, lambda x: np.broadcast_to(x, (2, 3, 4))),
+    "movedim.int": ({"source": 0, "destination": 1}, lambda x: np.moveaxis(x, 0, 1)),
+    "unfold.default": ({"dimension": 1, "size": 2, "step": 2},
+                       lambda x: np.lib.stride_tricks.as_strided(x, (3, 2, 2), (16, 8, 4))),
+    "as_strided.default": ({"size": [2, 2], "stride": [5, 2], "storage_offset": 1},
+                           lambda x: np.lib.stride_tricks.as_strided(x.reshape(-1)[1:], (2, 2), (20, 8))),
+    "mT.default": ({}, lambda x: x.T), "swapdims.default": ({"dim0": 0, "dim1": 1}, lambda x: x.T),
+    "unsqueeze_.default": ({"dim": 1}, lambda x: x[:, None]), "t_.default": ({}, lambda x: x.T),
+    "transpose_.default": ({"dim0": 1, "dim1": 0}, lambda x: x.T),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_follow_what_is_written_to_their_memory(name: str, tmp_path: Path) -> None:
+    """And, but for one that repeats elements, the memory what is written to them."""
+    settings, view = VIEWS[name]
+    program = Program()
+    x = program.input("x", (3, 4), "float32")
+    base = program.call("aten.clone.default", "base", self=x)
+    seen = program.call(f"aten.{name}", "view", self=base, **settings)
+    program.call("aten.mul_.Scalar", "doubled", self=base, other=2)
+    if name != "expand.default":
+        program.call("aten.add_.Scalar", "raised", self=seen, other=100)
+    program.output(program.call("aten.neg.default", "first", self=seen))
+    program.output(program.call("aten.neg.default", "second", self=base))
+    a = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = list(interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": a}).values())
+    wanted = 2 * a
+    if name != "expand.default":
+        part = view(wanted)
+        part += 100
+    np.testing.assert_array_equal(found[0], -view(wanted))
+    np.testing.assert_array_equal(found[1], -wanted)
