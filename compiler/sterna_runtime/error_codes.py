@@ -147,8 +147,8 @@ CODES: dict[str, Code] = {
         "Some operators need an operand as a constant, for example the axes of a reduction or the sizes of a reshape, "
         "and in this model it is computed from an input.",
         "Give the sizes of the inputs with `--shape` or `--dim`: what depends on sizes alone becomes constant then. "
-        "`--value` makes an input of a TensorFlow model a constant. Otherwise export the model with this operand as a "
-        "constant.",
+        "`--value` makes an input of an ONNX or TensorFlow model a constant. Otherwise export the model with this "
+        "operand as a constant.",
     ),
     "E0108": Code(
         "the operands of an operator do not fit together",

@@ -55,7 +55,7 @@ static const sterna_device_api *find_api(const sterna_model *model, const char *
   return NULL;
 }
 
-static sterna_status read_device(const graph *graph, size_t at, sterna_model *model, device *d, sterna_error *error) {
+static sterna_status read_device(const graph *graph, size_t at, sterna_model *model, device *d) {
   const char *text = graph->text;
   size_t member[6];
   if (!json_members(text, at, "kind\0module\0needs\0arena_bytes\0scratch_bytes\0params", member, 6) ||
@@ -70,9 +70,9 @@ static sterna_status read_device(const graph *graph, size_t at, sterna_model *mo
   d->api = find_api(model, text, member[0]);
   if (d->api == NULL) {
     const char *kind = json_take_string(&model->heap, text, member[0]);
-    return fail(error, STERNA_WRONG_MACHINE, "graph.json: needs the device \"%s\", which is not here", kind != NULL ? kind : "");
+    return fail(&model->error, STERNA_WRONG_MACHINE, "graph.json: needs the device \"%s\", which is not here", kind != NULL ? kind : "");
   }
-  return graph_file(graph, member[1], &d->module, &d->file, model, error);
+  return graph_file(graph, member[1], &d->module, &d->file, model);
 }
 
 /* How a kernel of a device is launched. */
@@ -94,32 +94,33 @@ static bool read_launch(const char *text, const size_t *member, sterna_model *mo
   return true;
 }
 
-static sterna_status read_kernels(const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status read_kernels(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
-  uint32_t n = json_count(text, graph->kernels_at), i = 0;
+  uint32_t n = json_count(text, graph->at[GRAPH_KERNELS]);
   devices *every = all(model);
   every->kernels = heap_take(&model->heap, n, sizeof *every->kernels);
-  every->works = heap_take(&model->heap, json_count(text, graph->nodes_at), sizeof *every->works);
+  every->works = heap_take(&model->heap, json_count(text, graph->at[GRAPH_NODES]), sizeof *every->works);
   if (every->kernels == NULL || every->works == NULL) return STERNA_RESOURCES;
   for (uint32_t k = 0; k < every->n; k++)
     if ((every->list[k].kernels = heap_take(&model->heap, n, sizeof *every->list[k].kernels)) == NULL) return STERNA_RESOURCES;
   model->n_own_kernels = n;
-  for (size_t at = json_first(text, graph->kernels_at); at != JSON_NONE; at = json_next(text, at), i++) {
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_KERNELS], "kernel"); at != JSON_NONE; at = rows_next(model, text, at)) {
+    uint32_t i = model->row;
     device_kernel *kernel = &every->kernels[i];
     size_t member[7];
     if (!json_members(text, at, "device\0name\0tasks\0threads\0most_threads\0shared_bytes\0checks", member, 7))
-      BAD("kernel %u is not an object with a name", (unsigned)i);
+      BAD("not an object with a name");
     if (member[0] == JSON_NONE && model->n_own_kernels == n) continue;
     if (model->n_own_kernels == n) model->n_own_kernels = i;
     if (!json_uint32(text, member[0], &kernel->place) || kernel->place == 0 || kernel->place > every->n)
-      BAD("kernel %u is of no device, but comes behind one that is", (unsigned)i);
-    if (!read_launch(text, &member[1], model, kernel)) BAD("kernel %u does not say how it is launched", (unsigned)i);
+      BAD("of no device, but comes behind one that is");
+    if (!read_launch(text, &member[1], model, kernel)) BAD("does not say how it is launched");
   }
   /* How many buffers the launches of a kernel have is said by the nodes. */
-  for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at)) {
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_NODES], "node"); at != JSON_NONE; at = rows_next(model, text, at)) {
     size_t member[3];
     uint32_t index;
-    if (!json_members(text, at, "kernel\0in\0out", member, 3)) BAD("a node is not an object");
+    if (!json_members(text, at, "kernel\0in\0out", member, 3)) BAD("not an object");
     if (!json_uint32(text, member[0], &index) || index < model->n_own_kernels || index >= n) continue;
     sterna_device_kernel *launch = &at_place(model, every->kernels[index].place)->kernels[every->kernels[index].number];
     uint32_t spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
@@ -128,13 +129,13 @@ static sterna_status read_kernels(const graph *graph, sterna_model *model, stern
   return STERNA_OK;
 }
 
-static sterna_status open_one(const char *directory, const graph *graph, sterna_model *model, device *d, sterna_error *error) {
+static sterna_status open_one(const char *directory, const graph *graph, sterna_model *model, device *d) {
   char needs[FEATURES_BYTES];
   port_file file;
   if (!graph_names(graph->text, d->needs_at, needs)) BAD("needs of a device is not a list of names");
-  sterna_status status = map_file(directory, d->module, &file, error);
+  sterna_status status = map_file(directory, d->module, &file, &model->error);
   if (status != STERNA_OK) return status;
-  status = graph_check_file(d->module, &d->file, file.data, file.bytes, error);
+  status = graph_check_file(d->module, &d->file, file.data, file.bytes, &model->error);
   if (status == STERNA_OK) {
     sterna_device_module module;
     memset(&module, 0, sizeof module);
@@ -148,59 +149,59 @@ static sterna_status open_one(const char *directory, const graph *graph, sterna_
     module.n_kernels = d->n_kernels;
     module.kernels = d->kernels;
     void *handle = NULL;
-    status = d->api->open(&module, &handle, error);
+    status = d->api->open(&module, &handle, &model->error);
     if (status == STERNA_OK) d->handle = handle;
   }
   port_unmap(&file);
   return status;
 }
 
-static sterna_status open_all(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status open_all(const char *directory, const graph *graph, sterna_model *model) {
   const char *text = graph->text;
-  if (!json_is_list(text, graph->devices_at) || json_count(text, graph->devices_at) == 0) BAD("devices is not a list of some");
+  if (!json_is_list(text, graph->at[GRAPH_DEVICES]) || json_count(text, graph->at[GRAPH_DEVICES]) == 0) BAD("devices is not a list of some");
   devices *every = heap_take(&model->heap, 1, sizeof *every);
   if (every == NULL) return STERNA_RESOURCES;
   model->devices = every;
-  every->list = heap_take(&model->heap, json_count(text, graph->devices_at), sizeof *every->list);
+  every->list = heap_take(&model->heap, json_count(text, graph->at[GRAPH_DEVICES]), sizeof *every->list);
   if (every->list == NULL) return STERNA_RESOURCES;
-  for (size_t at = json_first(text, graph->devices_at); at != JSON_NONE; at = json_next(text, at)) {
+  for (size_t at = json_first(text, graph->at[GRAPH_DEVICES]); at != JSON_NONE; at = json_next(text, at)) {
     device *d = &every->list[every->n];
-    sterna_status status = read_device(graph, at, model, d, error);
+    sterna_status status = read_device(graph, at, model, d);
     if (status != STERNA_OK) return status;
     every->n++;
     /* Buffers that only a device touches have a place here too, which costs nothing as long as nothing is written there. */
     if (d->arena_bytes > model->arena_bytes) model->arena_bytes = d->arena_bytes;
   }
-  sterna_status status = read_kernels(graph, model, error);
-  for (uint32_t i = 0; i < every->n && status == STERNA_OK; i++) status = open_one(directory, graph, model, &every->list[i], error);
+  sterna_status status = read_kernels(graph, model);
+  for (uint32_t i = 0; i < every->n && status == STERNA_OK; i++) status = open_one(directory, graph, model, &every->list[i]);
   return status;
 }
 
 /* ---- Memory of devices ---- */
 
-static sterna_status take(const device *d, uint64_t bytes, void **memory, sterna_error *error) {
-  return d->api->allocate(d->handle, bytes > 0 ? bytes : 1, memory, error);
+static sterna_status take(sterna_model *model, const device *d, uint64_t bytes, void **memory) {
+  return d->api->allocate(d->handle, bytes > 0 ? bytes : 1, memory, &model->error);
 }
 
-static sterna_status prepare(sterna_model *model, device *d, sterna_error *error) {
+static sterna_status prepare(sterna_model *model, device *d) {
   uint64_t sizes = (uint64_t)model->n_dims * sizeof *d->known;
   d->inputs = heap_take(&model->heap, (uint64_t)model->n_inputs + model->n_outputs, sizeof *d->inputs);
   d->known = heap_take(&model->heap, model->n_dims, sizeof *d->known);
   if (d->inputs == NULL || d->known == NULL) return STERNA_RESOURCES;
   d->outputs = d->inputs + model->n_inputs;
   memset(d->known, 0xff, (size_t)sizes); /* none that is right */
-  sterna_status status = take(d, d->arena_bytes, &d->arena, error);
-  if (status == STERNA_OK) status = take(d, d->scratch_bytes, &d->scratch, error);
-  if (status == STERNA_OK) status = take(d, d->params_bytes, &d->params, error);
-  if (status == STERNA_OK) status = take(d, sizes, &d->sizes, error);
-  if (status == STERNA_OK) status = take(d, sizeof(int32_t), &d->status, error);
+  sterna_status status = take(model, d, d->arena_bytes, &d->arena);
+  if (status == STERNA_OK) status = take(model, d, d->scratch_bytes, &d->scratch);
+  if (status == STERNA_OK) status = take(model, d, d->params_bytes, &d->params);
+  if (status == STERNA_OK) status = take(model, d, sizes, &d->sizes);
+  if (status == STERNA_OK) status = take(model, d, sizeof(int32_t), &d->status);
   if (status != STERNA_OK || d->params_bytes == 0) return status;
   const sterna_device_span whole = {d->params, 0};
-  return d->api->copy_in(d->handle, &whole, model->params + d->params_at, d->params_bytes, error);
+  return d->api->copy_in(d->handle, &whole, model->params + d->params_at, d->params_bytes, &model->error);
 }
 
 /* Where a value's buffer is on a device; that of an input or output is taken when the first node asks for it. */
-static sterna_status span_of(const device *d, const value *v, sterna_device_span *span, sterna_error *error) {
+static sterna_status span_of(sterna_model *model, const device *d, const value *v, sterna_device_span *span) {
   span->first = 0;
   if (v->storage == CLASS_ARENA || v->storage == CLASS_STATE) {
     if (!range_fits(v->offset, v->bytes, d->arena_bytes)) BAD("value \"%s\" does not lie in the arena of its device", v->tensor.name);
@@ -210,64 +211,63 @@ static sterna_status span_of(const device *d, const value *v, sterna_device_span
   }
   if (v->storage == CLASS_PARAM || v->signature == UINT32_MAX) BAD("value \"%s\" has no memory on a device", v->tensor.name);
   void **memory = v->storage == CLASS_INPUT ? &d->inputs[v->signature] : &d->outputs[v->signature];
-  sterna_status status = *memory == NULL ? take(d, v->bytes, memory, error) : STERNA_OK;
+  sterna_status status = *memory == NULL ? take(model, d, v->bytes, memory) : STERNA_OK;
   span->memory = *memory;
   return status;
 }
 
 /* ---- Nodes ---- */
 
-static sterna_status read_copy(const char *text, const size_t *member, sterna_model *model, node *n, work *w, sterna_error *error) {
+static sterna_status read_copy(const char *text, const size_t *member, sterna_model *model, node *n, work *w) {
   uint32_t which, from, to;
   if (!json_uint32(text, member[0], &which) || which >= model->n_values || !json_uint32(text, member[1], &from) ||
       !json_uint32(text, member[2], &to) || (from == 0) == (to == 0) || from > all(model)->n || to > all(model)->n)
-    BAD("node \"%s\" copies no value between the CPU and a device", n->name);
+    BAD("copies no value between the CPU and a device");
   const value *v = &model->values[which];
-  if (to == 0 && v->storage == CLASS_INPUT) BAD("node \"%s\" writes to \"%s\", which is only for reading", n->name, v->tensor.name);
+  if (to == 0 && v->storage == CLASS_INPUT) BAD("writes to \"%s\", which is only for reading", v->tensor.name);
   sterna_device_span span;
   n->place = from + to;
   n->kernel = model->n_kernels; /* none */
   w->copied = v;
   w->copies_out = to == 0;
-  return span_of(at_place(model, n->place), v, &span, error);
+  return span_of(model, at_place(model, n->place), v, &span);
 }
 
-static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_model *model, node *n, sterna_device_span *spans,
-                                sterna_error *error) {
+static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_model *model, node *n, sterna_device_span *spans) {
   for (int side = 0; side < 2; side++) {
     for (size_t at = json_first(text, side == 0 ? in : out); at != JSON_NONE; at = json_next(text, at), spans++) {
       uint32_t which;
       if (!json_uint32(text, at, &which) || which >= model->n_values)
-        BAD("node \"%s\": what it reads or writes is not one of the %u values", n->name, (unsigned)model->n_values);
+        BAD("what it reads or writes is not one of the %u values", (unsigned)model->n_values);
       const value *v = &model->values[which];
       if (side == 1 && (v->storage == CLASS_INPUT || v->computes != 0))
-        BAD("node \"%s\" writes to \"%s\", which no device may", n->name, v->tensor.name);
-      sterna_status status = span_of(at_place(model, n->place), v, spans, error);
+        BAD("writes to \"%s\", which no device may", v->tensor.name);
+      sterna_status status = span_of(model, at_place(model, n->place), v, spans);
       if (status != STERNA_OK) return status;
     }
   }
   return STERNA_OK;
 }
 
-static sterna_status read_call(const char *text, const size_t *member, sterna_model *model, node *n, work *w, sterna_error *error) {
+static sterna_status read_call(const char *text, const size_t *member, sterna_model *model, node *n, work *w) {
   uint64_t at = 0, bytes = 0;
   if (!json_uint32(text, member[0], &n->kernel) || n->kernel < model->n_own_kernels || n->kernel >= model->n_kernels ||
       all(model)->kernels[n->kernel].place != n->place)
-    BAD("node \"%s\": its kernel is none of its device", n->name);
+    BAD("its kernel is none of its device");
   const device_kernel *kernel = &all(model)->kernels[n->kernel];
   const device *d = at_place(model, n->place);
-  if (!json_is_list(text, member[1]) || !json_is_list(text, member[2])) BAD("node \"%s\" has no lists of values in and out", n->name);
+  if (!json_is_list(text, member[1]) || !json_is_list(text, member[2])) BAD("has no lists of values in and out");
   if ((member[3] != JSON_NONE && !json_uint64(text, member[3], &at)) ||
       (member[4] != JSON_NONE && !json_uint64(text, member[4], &bytes)) ||
       (bytes > 0 && (at < d->params_at || !range_fits(at - d->params_at, bytes, d->params_bytes))))
-    BAD("node \"%s\": its parameters are not on its device", n->name);
-  if (!dims_read(model, text, member[5], &n->wanted_tasks, &n->stage)) BAD("node \"%s\": tasks is not a number", n->name);
+    BAD("its parameters are not on its device");
+  if (!dims_read(model, text, member[5], &n->wanted_tasks, &n->stage)) BAD("tasks is not a number");
   n->max_tasks = kernel->most_tasks;
-  sterna_status status = check_tasks(model, (uint32_t)(n - model->nodes), error);
+  sterna_status status = check_tasks(model, (uint32_t)(n - model->nodes));
   uint32_t n_spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
   sterna_device_span *spans = heap_take(&model->heap, n_spans, sizeof *spans);
   if (status != STERNA_OK || spans == NULL) return status != STERNA_OK ? status : STERNA_RESOURCES;
-  status = read_spans(text, member[1], member[2], model, n, spans, error);
+  status = read_spans(text, member[1], member[2], model, n, spans);
   spans[n_spans - 1].memory = d->params;
   spans[n_spans - 1].first = bytes > 0 ? at - d->params_at : 0;
   w->checks = kernel->checks;
@@ -281,30 +281,31 @@ static sterna_status read_call(const char *text, const size_t *member, sterna_mo
   return status;
 }
 
-static sterna_status read_node(const char *text, size_t at, sterna_model *model, node *n, sterna_error *error) {
+static sterna_status read_node(const char *text, size_t at, sterna_model *model, node *n) {
   size_t member[12];
   devices *every = all(model);
   work *w = &every->works[n - model->nodes];
   for (uint32_t i = 0; i < every->n && !every->is_ready; i++) {
-    sterna_status status = prepare(model, &every->list[i], error);
+    sterna_status status = prepare(model, &every->list[i]);
     if (status != STERNA_OK) return status;
   }
   every->is_ready = true;
   if (!json_members(text, at, "kernel\0in\0out\0params_at\0params_bytes\0tasks\0value\0from\0to\0op\0device\0name", member, 12) ||
       (n->name = json_take_string(&model->heap, text, member[11])) == NULL)
-    BAD("node %u is not an object with a name", (unsigned)(n - model->nodes));
+    BAD("not an object with a name");
+  model->row_name = n->name;
   if (member[9] != JSON_NONE) {
-    if (!json_string_is(text, member[9], "copy")) BAD("node \"%s\": there is no such op", n->name);
-    return read_copy(text, &member[6], model, n, w, error);
+    if (!json_string_is(text, member[9], "copy")) BAD("there is no such op");
+    return read_copy(text, &member[6], model, n, w);
   }
   if (member[10] == JSON_NONE) return STERNA_OK;
   if (!json_uint32(text, member[10], &n->place) || n->place == 0 || n->place > every->n)
-    BAD("node \"%s\": device is none of the %u", n->name, (unsigned)every->n);
-  return read_call(text, member, model, n, w, error);
+    BAD("device is none of the %u", (unsigned)every->n);
+  return read_call(text, member, model, n, w);
 }
 
 /* The places of a list's rows. */
-static sterna_status read_place(const char *text, size_t at, const sterna_model *model, uint32_t *place, sterna_error *error) {
+static sterna_status read_place(const char *text, size_t at, sterna_model *model, uint32_t *place) {
   size_t member;
   if (!json_members(text, at, "device", &member, 1)) BAD("a member occurs twice");
   if (member != JSON_NONE && (!json_uint32(text, member, place) || *place > all(model)->n))
@@ -321,26 +322,25 @@ static uint32_t find_results(const sterna_model *model) {
   return first;
 }
 
-static sterna_status finish(const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status finish(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
   all(model)->results_at = find_results(model);
-  uint32_t i = 0;
   sterna_status status = STERNA_OK;
   sterna_device_span span;
-  for (size_t at = json_first(text, graph->values_at); at != JSON_NONE && status == STERNA_OK; at = json_next(text, at)) {
-    value *v = &model->values[i++];
-    status = read_place(text, at, model, &v->place, error);
-    if (status == STERNA_OK && v->place != 0) status = span_of(at_place(model, v->place), v, &span, error);
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_VALUES], "value"); at != JSON_NONE && status == STERNA_OK; at = rows_next(model, text, at)) {
+    value *v = &model->values[model->row];
+    model->row_name = v->tensor.name;
+    status = read_place(text, at, model, &v->place);
+    if (status == STERNA_OK && v->place != 0) status = span_of(model, at_place(model, v->place), v, &span);
     if (status == STERNA_OK && v->place != 0 && v->storage != CLASS_ARENA && v->storage != CLASS_STATE)
-      BAD("value \"%s\" cannot be on a device", v->tensor.name);
+      BAD("cannot be on a device");
   }
-  i = 0;
   if (model->n_states == 0) return status;
-  for (size_t at = json_first(text, graph->states_at); at != JSON_NONE && status == STERNA_OK; at = json_next(text, at)) {
-    state *s = &model->states[i++];
-    status = read_place(text, at, model, &s->place, error);
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_STATES], "state"); at != JSON_NONE && status == STERNA_OK; at = rows_next(model, text, at)) {
+    state *s = &model->states[model->row];
+    status = read_place(text, at, model, &s->place);
     if (status == STERNA_OK && s->place != 0)
-      status = span_of(at_place(model, s->place), &model->values[s->value], &span, error);
+      status = span_of(model, at_place(model, s->place), &model->values[s->value], &span);
   }
   return status;
 }
@@ -358,7 +358,7 @@ static sterna_status copy(sterna_model *model, const device *d, const work *w, b
   sterna_device_span span;
   /* The caller's memory of an input or output has room for its present sizes, and no more. */
   uint64_t bytes = v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT ? v->tensor.bytes : v->bytes;
-  sterna_status status = span_of(d, v, &span, &model->error);
+  sterna_status status = span_of(model, d, v, &span);
   if (status != STERNA_OK || bytes == 0) return status;
   uint8_t *here = value_address(model, v);
   if (!w->copies_out) return d->api->copy_in(d->handle, &span, here, bytes, &model->error);
@@ -373,8 +373,7 @@ static sterna_status check_status(sterna_model *model, const device *d, const no
   sterna_status status = bring(model, d, &found, &span, sizeof found);
   if (status != STERNA_OK || found == 0) return status;
   (void)d->api->copy_in(d->handle, &span, &none, sizeof none, NULL);
-  return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)(n - model->nodes),
-              n->name, model->kernel_names[n->kernel], (long)found);
+  return kernel_failed(model, n, found);
 }
 
 static sterna_status launch(sterna_model *model, device *d, const node *n, const work *w, bool timed) {
@@ -421,7 +420,7 @@ static sterna_status fetch(sterna_model *model, const value *v) {
     return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" is on a device until the run is over", v->tensor.name);
   const device *d = at_place(model, v->place);
   sterna_device_span span;
-  sterna_status status = span_of(d, v, &span, &model->error);
+  sterna_status status = span_of(model, d, v, &span);
   if (status != STERNA_OK || v->bytes == 0) return status;
   return bring(model, d, value_address(model, v), &span, v->bytes);
 }
@@ -431,7 +430,7 @@ static sterna_status reset(sterna_model *model, const state *s) {
   const value *v = &model->values[s->value];
   const device *d = at_place(model, s->place);
   sterna_device_span span;
-  sterna_status status = span_of(d, v, &span, &model->error);
+  sterna_status status = span_of(model, d, v, &span);
   for (uint64_t done = 0; done < v->bytes && status == STERNA_OK; done += sizeof zeros) {
     uint64_t left = v->bytes - done;
     const sterna_device_span part = {span.memory, span.first + done};

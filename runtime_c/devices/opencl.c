@@ -50,6 +50,7 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
   d->arguments = calloc(arguments, sizeof *d->arguments);
   if (d->kernels == NULL || d->names == NULL || d->arguments == NULL)
     return system_fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
+  uint32_t exchange = sterna_opencl_subgroup(module->needs);
   char *name = d->names;
   uint64_t *set = d->arguments;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
@@ -68,8 +69,15 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     size_t most = 0, group = k->local[0] * k->local[1] * k->local[2];
     code = shared.cl.GetKernelWorkGroupInfo(k->object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     if (code == CL_SUCCESS && group > most)
-      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u", k->name,
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u: compile for a target with less, such as opencl-mali", k->name,
                                 (unsigned)group, shared.name, (unsigned)most);
+    size_t together = 0;
+    if (exchange == 0 || group < exchange) continue;
+    code = shared.GetKernelSubGroupInfo(k->object, shared.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof k->local, k->local,
+                                        sizeof together, &together, NULL);
+    if (code != CL_SUCCESS || together < exchange)
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.60s needs subgroups of %u work-items; %.60s makes them of %u: compile with "
+                                "--target opencl", k->name, (unsigned)exchange, shared.name, (unsigned)together);
   }
   return STERNA_OK;
 }
@@ -123,7 +131,8 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
   device *d = handle;
   uint64_t most = sterna_opencl_number(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   if (bytes > most)
-    return system_fail(error, STERNA_RESOURCES, "OpenCL: a buffer of %llu bytes is needed; %.60s has at most %llu",
+    return system_fail(error, STERNA_RESOURCES, "OpenCL: a buffer of %llu bytes is needed; %.60s has at most %llu: take a smaller batch or model, or compile "
+                              "with --target host",
                               (unsigned long long)bytes, shared.name, (unsigned long long)most);
   memory *m = calloc(1, sizeof *m);
   if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");

@@ -16,6 +16,8 @@ typedef struct opencl_driver {
   opencl_api cl;
   unsigned users;
   cl_object platform, device, context;
+  /* Of OpenCL 2.1: NULL where the library has none. */
+  opencl_subgroup_info GetKernelSubGroupInfo;
   char platform_name[TEXT_BYTES], name[TEXT_BYTES], version[TEXT_BYTES];
 } opencl_driver;
 
@@ -32,6 +34,8 @@ sterna_status sterna_opencl_said(sterna_error *error, cl_int code, const char *w
 uint64_t sterna_opencl_number(cl_uint what);
 /* Whether the device has what a module asks for. */
 sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_error *error);
+/* How many threads of a group exchange values in registers, as a module's needs say; 0: none do. */
+uint32_t sterna_opencl_subgroup(const char *needs);
 /* Compiles a module's text, or takes what was kept of it. */
 sterna_status sterna_opencl_compile(const sterna_device_module *module, cl_object *out, sterna_error *error);
 

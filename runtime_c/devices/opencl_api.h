@@ -43,6 +43,7 @@ enum {
   CL_DEVICE_NAME = 0x102B,
   CL_DRIVER_VERSION = 0x102D,
   CL_DEVICE_VERSION = 0x102F,
+  CL_DEVICE_EXTENSIONS = 0x1030,
   CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
   CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
   CL_CONTEXT_PLATFORM = 0x1084,
@@ -52,6 +53,7 @@ enum {
   CL_PROGRAM_BINARIES = 0x1166,
   CL_PROGRAM_BUILD_LOG = 0x1183,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
+  CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE = 0x2033,
   CL_PROFILING_COMMAND_START = 0x1282,
   CL_PROFILING_COMMAND_END = 0x1283
 };
@@ -92,6 +94,8 @@ enum {
   X(cl_int, Finish, (cl_object))                                                                                          \
   X(cl_int, GetEventProfilingInfo, (cl_object, cl_uint, size_t, void *, size_t *))                                        \
   X(cl_int, ReleaseEvent, (cl_object))
+
+typedef cl_int(CL_CALL *opencl_subgroup_info)(cl_object, cl_object, cl_uint, size_t, const void *, size_t, void *, size_t *);
 
 typedef struct opencl_api {
 #define OPENCL_MEMBER(result, name, parameters) result(CL_CALL *name) parameters;

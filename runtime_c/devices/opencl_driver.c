@@ -50,7 +50,8 @@ sterna_status sterna_opencl_said(sterna_error *error, cl_int code, const char *w
   bool lost = code == CL_DEVICE_NOT_AVAILABLE || code == CL_OUT_OF_RESOURCES || code == CL_INVALID_COMMAND_QUEUE || code == CL_LOST_BY_NVIDIA;
   return system_fail(error, memory ? STERNA_RESOURCES : STERNA_KERNEL_FAILED, "OpenCL (%.60s): %s%s%.64s: %s (%d)%s",
                             shared.name, what, about[0] != 0 ? " of " : "", about, code_name(code), (int)code,
-                            lost ? ": if the device was lost, unload all of its models and load them again" : "");
+                            lost ? ": if the device was lost, unload all of its models and load them again"
+                            : memory ? ": take a smaller batch or model, or compile with --target host" : "");
 }
 
 /* ---- Finding a device ---- */
@@ -74,9 +75,11 @@ static sterna_status open_library(sterna_error *error) {
 #define OPENCL_LOOK_UP(result, name, parameters)                                               \
   shared.cl.name = (result(CL_CALL *) parameters)system_symbol(library, "cl" #name);           \
   if (shared.cl.name == NULL)                                                                  \
-    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the library has no cl" #name ": version 1.2 is needed");
+    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the library has no cl" #name                            \
+                       ": version 1.2 is needed: update the driver, or compile with --target host");
   OPENCL_FUNCTIONS(OPENCL_LOOK_UP)
 #undef OPENCL_LOOK_UP
+  shared.GetKernelSubGroupInfo = (opencl_subgroup_info)system_symbol(library, "clGetKernelSubGroupInfo");
   shared.opened = true;
   return STERNA_OK;
 }
@@ -151,6 +154,27 @@ void sterna_opencl_release(void) {
 
 /* ---- Compiling kernels ---- */
 
+/* Whether the device says that it has an extension. */
+static bool has_extension(const char *name) {
+  size_t bytes = 0;
+  if (shared.cl.GetDeviceInfo(shared.device, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes) != CL_SUCCESS) return false;
+  char *list = calloc(bytes + 1, 1);
+  bool found = false;
+  if (list != NULL && shared.cl.GetDeviceInfo(shared.device, CL_DEVICE_EXTENSIONS, bytes, list, NULL) == CL_SUCCESS) {
+    size_t length = strlen(name);
+    for (const char *at = list; !found && (at = strstr(at, name)) != NULL; at += length)
+      found = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0);
+  }
+  free(list);
+  return found;
+}
+
+uint32_t sterna_opencl_subgroup(const char *needs) {
+  unsigned threads = 0;
+  const char *at = strstr(needs, "subgroup_");
+  return at != NULL && sscanf(at, "subgroup_%5u", &threads) == 1 ? threads : 0;
+}
+
 sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_error *error) {
   uint64_t shared_bytes = 0, group = 0, spans = 0;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
@@ -167,8 +191,13 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
       if (sterna_opencl_number(CL_DEVICE_DOUBLE_FP_CONFIG) == 0)
         return system_fail(error, STERNA_WRONG_MACHINE,
                                   "OpenCL: %.60s does not compute in float64, which a kernel needs: compile with --target opencl-mali", shared.name);
+    } else if (strncmp(need, "subgroup_", 9) == 0) {
+      if (shared.GetKernelSubGroupInfo == NULL || !has_extension("cl_khr_subgroup_shuffle"))
+        return system_fail(error, STERNA_WRONG_MACHINE,
+                                  "OpenCL: %.60s has no cl_khr_subgroup_shuffle, by which %u threads exchange values: compile with --target opencl",
+                                  shared.name, (unsigned)sterna_opencl_subgroup(need));
     } else {
-      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the bundle needs \"%.*s\", which this runtime does not know",
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: the bundle needs \"%.*s\", which this runtime does not know: update the runtime",
                                 (int)length, need);
     }
     need += length;

@@ -28,26 +28,23 @@ bool port_map(const char *path, port_file *file, char *message, size_t message_b
   /* O_NONBLOCK: opening a pipe that someone left in the directory must not wait for its writer. */
   int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat info;
+  const char *reason = NULL;
   if (descriptor < 0 || fstat(descriptor, &info) != 0) {
-    (void)snprintf(message, message_bytes, "%s", strerror(errno));
-    if (descriptor >= 0) (void)close(descriptor);
-    return false;
-  }
-  bool good = S_ISREG(info.st_mode) && (uint64_t)info.st_size <= PTRDIFF_MAX;
-  if (!good) {
-    (void)snprintf(message, message_bytes, "not a regular file, or too large");
+    reason = strerror(errno);
+  } else if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > PTRDIFF_MAX) {
+    reason = "not a regular file, or too large";
   } else if (info.st_size > 0) {
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    good = data != MAP_FAILED;
-    if (good) {
+    if (data != MAP_FAILED) {
       file->data = data;
       file->bytes = (size_t)info.st_size;
     } else {
-      (void)snprintf(message, message_bytes, "%s", strerror(errno));
+      reason = strerror(errno);
     }
   }
-  (void)close(descriptor);
-  return good;
+  if (reason != NULL) (void)snprintf(message, message_bytes, "%s", reason);
+  if (descriptor >= 0) (void)close(descriptor);
+  return reason == NULL;
 }
 
 void port_unmap(port_file *file) {
@@ -71,13 +68,14 @@ void *port_open_library(const char *directory, const char *name, uint64_t hash, 
     if ((hash >> bit & 1u) != 0) *end++ = '.';
     *end++ = '/';
   }
-  (void)strcpy(end, name);
+  memcpy(end, name, strlen(name) + 1);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     const char *reason = dlerror();
     if (reason == NULL) reason = "unknown reason";
     /* The reason begins with that odd path; the caller names the file better. */
-    if (strncmp(reason, path, strlen(path)) == 0) reason += strlen(path);
+    size_t bytes = strlen(path);
+    if (strlen(reason) >= bytes && memcmp(reason, path, bytes) == 0) reason += bytes;
     (void)snprintf(message, message_bytes, "%s", reason[0] == ':' && reason[1] == ' ' ? reason + 2 : reason);
   }
   return library;

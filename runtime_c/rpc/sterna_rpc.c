@@ -30,6 +30,9 @@
 
 enum { MOST_CLIENTS = 32, LEAST_TOKEN = 16, MOST_TOKEN = 4096, NO_PLACE = -1 };
 
+#define WRONG_OPTION "E0002"
+#define REFUSED_BY_SYSTEM "E0010"
+
 static const char usage[] =
     "sterna_rpc [--listen ADDRESS] [--port N] [--scratch FOLDER] [--quota BYTES] [--token-file FILE]\n"
     "           [--limit SECONDS] [--slow SECONDS] [--idle SECONDS]\n"
@@ -54,9 +57,10 @@ static volatile sig_atomic_t stops;
 
 static void stop(int number) { stops = number; }
 
-static int fatal(const char *what, const char *why) {
-  (void)fprintf(stderr, "sterna_rpc: %s: %s\n", what, why);
-  return 1;
+/* Says what ends the program, in the form of all errors (docs/errors.md); what it ends with. */
+static int refuse(const char *code, const char *where, const char *why, const char *fix) {
+  (void)fprintf(stderr, "error[%s]: %s: %s\n  fix: %s\n", code, where, why, fix);
+  return strcmp(code, WRONG_OPTION) == 0 ? 2 : 1;
 }
 
 /* ---- The queue ---- */
@@ -180,18 +184,23 @@ static int listen_on(server *s, const char *address, const char *port) {
   memset(&hints, 0, sizeof hints);
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  if (getaddrinfo(address, port, &hints, &found) != 0) return fatal(address, "it is no address with such a port; 0.0.0.0 is all of IPv4");
+  if (getaddrinfo(address, port, &hints, &found) != 0) 
+    return refuse(WRONG_OPTION, address, "not the address of an interface and a port", "--listen 127.0.0.1, or 0.0.0.0 for all of IPv4; --port 0 to 65535");
   memcpy(&bound, found->ai_addr, found->ai_addrlen);
   if (!is_loopback(&bound) && s->settings.token == NULL) {
     freeaddrinfo(found);
-    return fatal(address, "others can reach it, and there is no token: STERNA_RPC_TOKEN, or --token-file");
+    return refuse(WRONG_OPTION, address, "other machines can reach it, and there is no token", "set STERNA_RPC_TOKEN, or --token-file FILE");
   }
   s->listens = socket(found->ai_family, SOCK_STREAM, 0);
   bool good = s->listens >= 0 && setsockopt(s->listens, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
               bind(s->listens, found->ai_addr, found->ai_addrlen) == 0 && listen(s->listens, 16) == 0 &&
               getsockname(s->listens, (struct sockaddr *)(void *)&bound, &bytes) == 0;
   freeaddrinfo(found);
-  if (!good) return fatal("the port cannot be had", strerror(errno));
+  if (!good) {
+    int why = errno;
+    (void)snprintf(number, sizeof number, "port %s", port);
+    return refuse(REFUSED_BY_SYSTEM, number, strerror(why), "--port 0 takes any that is free");
+  }
   (void)fcntl(s->listens, F_SETFD, FD_CLOEXEC);
   (void)fcntl(s->listens, F_SETFL, O_NONBLOCK);
   if (getnameinfo((struct sockaddr *)(void *)&bound, bytes, NULL, 0, number, sizeof number, NI_NUMERICSERV) != 0) number[0] = 0;
@@ -206,8 +215,8 @@ static int listen_on(server *s, const char *address, const char *port) {
 static int read_token(const char *path, char token[MOST_TOKEN]) {
   struct stat info;
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0 || fstat(file, &info) != 0) return fatal(path, strerror(errno));
-  if ((info.st_mode & 077) != 0) return fatal(path, "other users may read or write it: chmod 600");
+  if (file < 0 || fstat(file, &info) != 0) return refuse(REFUSED_BY_SYSTEM, path, strerror(errno), "--token-file takes a file with the token");
+  if ((info.st_mode & 077) != 0) return refuse(WRONG_OPTION, path, "other users may read or write it", "chmod 600");
   ssize_t got = read(file, token, MOST_TOKEN - 1);
   (void)close(file);
   token[got > 0 ? got : 0] = 0;
@@ -217,13 +226,14 @@ static int read_token(const char *path, char token[MOST_TOKEN]) {
 static int settle_token(rpc_settings *settings, const char *path) {
   static char token[MOST_TOKEN];
   const char *given = getenv("STERNA_RPC_TOKEN");
-  if (path != NULL && read_token(path, token) != 0) return 1;
+  int failed = path == NULL ? 0 : read_token(path, token);
+  if (failed != 0) return failed;
   if (path == NULL && given != NULL) (void)snprintf(token, sizeof token, "%s", given);
   (void)unsetenv("STERNA_RPC_TOKEN");
   size_t bytes = strlen(token);
   while (bytes > 0 && strchr(" \t\r\n", token[bytes - 1]) != NULL) bytes--;
   if (path == NULL && bytes == 0) return 0;
-  if (bytes < LEAST_TOKEN) return fatal("the token", "it has less than 16 bytes");
+  if (bytes < LEAST_TOKEN) return refuse(WRONG_OPTION, "the token", "it has fewer than 16 bytes", "take a longer one, such as that of: openssl rand -hex 16");
   settings->token = token;
   settings->token_bytes = bytes;
   return 0;
@@ -257,7 +267,7 @@ int main(int argc, char **argv) {
     else if (strcmp(name, "--slow") == 0) good = (s.settings.slow = seconds(value)) > 0;
     else if (strcmp(name, "--idle") == 0) good = (s.settings.idle = seconds(value)) > 0;
     else good = false;
-    if (!good) return fatal(name, "it is no option, or its value is none") + 1;
+    if (!good) return refuse(WRONG_OPTION, name, "not an option, or not a value of it", "--help lists what there is");
   }
   if (argc % 2 == 0) return fputs(usage, strcmp(argv[argc - 1], "--help") == 0 ? stdout : stderr) < 0 || strcmp(argv[argc - 1], "--help") != 0 ? 2 : 0;
   if (folder == NULL) {
@@ -267,14 +277,15 @@ int main(int argc, char **argv) {
   }
   rpc_store store;
   s.settings.scratch = folder;
-  if (settle_token(&s.settings, token) != 0) return 1;
-  if (!rpc_store_open(&store, folder, s.settings.quota)) return fatal("the scratch folder", store.message);
+  int failed = settle_token(&s.settings, token);
+  if (failed != 0) return failed;
+  if (!rpc_store_open(&store, folder, s.settings.quota)) return refuse(REFUSED_BY_SYSTEM, "the scratch folder", store.message, "--scratch FOLDER takes one that this user can write");
   s.board = mmap(NULL, sizeof *s.board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (s.board == MAP_FAILED) return fatal("memory", strerror(errno));
+  if (s.board == MAP_FAILED) return refuse(REFUSED_BY_SYSTEM, "memory", strerror(errno), "end other programs");
   (void)signal(SIGPIPE, SIG_IGN);
   (void)signal(SIGTERM, stop);
   (void)signal(SIGINT, stop);
-  if (listen_on(&s, address, port) != 0) return 1;
+  if ((failed = listen_on(&s, address, port)) != 0) return failed;
   serve(&s);
   return 0;
 }

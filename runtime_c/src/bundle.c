@@ -38,15 +38,14 @@ static sterna_status new_model(const sterna_options *given, sterna_model **out, 
 }
 
 /* The last steps of both ways to load. */
-static sterna_status finish(const graph *graph, const sterna_library *library, sterna_model *model,
-                            sterna_error *error) {
+static sterna_status finish(const graph *graph, const sterna_library *library, sterna_model *model) {
   if ((uintptr_t)model->params % ALIGNMENT != 0)
-    return fail(error, STERNA_BAD_ARGUMENT, "the parameters are not aligned to %u bytes", ALIGNMENT);
-  sterna_status status = graph_check_file("params.bin", &graph->params, model->params, model->params_bytes, error);
-  if (status == STERNA_OK) status = graph_build(graph, library, model, error);
+    return fail(&model->error, STERNA_BAD_ARGUMENT, "the parameters are not aligned to %u bytes", ALIGNMENT);
+  sterna_status status = graph_check_file("params.bin", &graph->params, model->params, model->params_bytes, &model->error);
+  if (status == STERNA_OK) status = graph_build(graph, library, model);
   if (status == STERNA_OK) status = sterna_reset_state(model);
   if (status == STERNA_OK && model->workers > 1)
-    status = pool_open(&model->heap, model->workers, model->scratch, (size_t)model->scratch_bytes, &model->pool, error);
+    status = pool_open(&model->heap, model->workers, model->scratch, (size_t)model->scratch_bytes, &model->pool, &model->error);
   return status;
 }
 
@@ -58,9 +57,11 @@ static sterna_status conclude(sterna_status status, sterna_model *model, sterna_
     *out = model;
     return STERNA_OK;
   }
+  if (refused > 0 && !(status == STERNA_RESOURCES && model->error.message[0] != 0))
+    status = fail(&model->error, STERNA_RESOURCES, "out of memory: %llu bytes more are needed", (unsigned long long)refused);
+  if (error != NULL) *error = model->error;
   sterna_unload(model);
-  if (refused == 0 || (status == STERNA_RESOURCES && error != NULL && error->message[0] != 0)) return status;
-  return fail(error, STERNA_RESOURCES, "out of memory: %llu bytes more are needed", (unsigned long long)refused);
+  return status;
 }
 
 sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void *params, size_t params_bytes,
@@ -77,10 +78,10 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   if (status != STERNA_OK) return status;
   model->params = params_bytes > 0 ? params : NULL;
   model->params_bytes = params_bytes;
-  status = graph_open(&graph, data, graph_bytes, model, error);
-  if (status == STERNA_OK && graph.devices_at != JSON_NONE)
-    status = graph_lacks(&graph, graph.devices_at, "kind", "device", "", model, error);
-  if (status == STERNA_OK) status = finish(&graph, library, model, error);
+  status = graph_open(&graph, data, graph_bytes, model);
+  if (status == STERNA_OK && graph.at[GRAPH_DEVICES] != JSON_NONE)
+    status = graph_lacks(&graph, graph.at[GRAPH_DEVICES], "kind", "device", "", model);
+  if (status == STERNA_OK) status = finish(&graph, library, model);
   return conclude(status, model, out, error);
 }
 
@@ -88,68 +89,68 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
 
 /* Checks the library's file, opens it and finds its table. */
 static sterna_status open_library(const char *directory, const graph *graph, sterna_model *model,
-                                  const sterna_library **table, sterna_error *error) {
+                                  const sterna_library **table) {
   const char *name = graph->library_name;
   port_file file;
   if (name == NULL)
-    return fail(error, STERNA_BAD_LIBRARY, "the bundle has no kernel library: link kernels.c and use sterna_load_table");
-  sterna_status status = map_file(directory, name, &file, error);
+    return fail(&model->error, STERNA_BAD_LIBRARY, "the bundle has no kernel library: link kernels.c and use sterna_load_table");
+  sterna_status status = map_file(directory, name, &file, &model->error);
   if (status != STERNA_OK) return status;
-  status = graph_check_file(name, &graph->library, file.data, file.bytes, error);
+  status = graph_check_file(name, &graph->library, file.data, file.bytes, &model->error);
   if (status == STERNA_OK && !library_is_whole(&file))
-    status = fail(error, STERNA_BAD_LIBRARY, "%s: is cut off: its headers name more than its %llu bytes", name,
+    status = fail(&model->error, STERNA_BAD_LIBRARY, "%s: is cut off: its headers name more than its %llu bytes", name,
                   (unsigned long long)file.bytes);
   port_unmap(&file);
   if (status != STERNA_OK) return status;
 
   char reason[160], symbol[160];
   model->library = port_open_library(directory, name, graph->library.hash, reason, sizeof reason);
-  if (model->library == NULL) return fail(error, STERNA_BAD_LIBRARY, "%s: cannot be loaded: %s", name, reason);
-  (void)snprintf(symbol, sizeof symbol, "sterna_%s_library", graph->model_name);
+  if (model->library == NULL) return fail(&model->error, STERNA_BAD_LIBRARY, "%s: cannot be loaded: %s", name, reason);
+  (void)snprintf(symbol, sizeof symbol, "sterna_%s_library", model->name);
   port_function function = port_symbol(model->library, symbol);
-  if (function == NULL) return fail(error, STERNA_BAD_LIBRARY, "%s: has no function %s", name, symbol);
+  if (function == NULL) return fail(&model->error, STERNA_BAD_LIBRARY, "%s: has no function %s", name, symbol);
   *table = ((const sterna_library *(*)(void))function)();
   return STERNA_OK;
 }
 
 /* Opens the devices of a graph, by the support that came with any of them. */
-static sterna_status open_devices(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status open_devices(const char *directory, const graph *graph, sterna_model *model) {
   const device_support *support = model->n_apis > 0 ? model->apis[0]->support : NULL;
   if (support != NULL && support->model_bytes == sizeof *model) {
     model->support = support;
-    return support->open(directory, graph, model, error);
+    return support->open(directory, graph, model);
   }
-  return graph_lacks(graph, graph->devices_at, "kind", "device", "", model, error);
+  return graph_lacks(graph, graph->at[GRAPH_DEVICES], "kind", "device", "", model);
 }
 
 /* Opens weights, devices and library of a graph, and builds the model. */
-static sterna_status load_graph(const char *directory, const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status load_graph(const char *directory, const graph *graph, sterna_model *model) {
   const sterna_library *library = NULL;
-  sterna_status status = map_file(directory, "params.bin", &model->params_file, error);
+  sterna_status status = map_file(directory, "params.bin", &model->params_file, &model->error);
   if (status != STERNA_OK) return status;
   model->params = model->params_file.data;
   model->params_bytes = model->params_file.bytes;
-  if (graph->devices_at != JSON_NONE) status = open_devices(directory, graph, model, error);
+  if (graph->at[GRAPH_DEVICES] != JSON_NONE) status = open_devices(directory, graph, model);
   if (status == STERNA_OK && (graph->library_name != NULL || model->support == NULL))
-    status = open_library(directory, graph, model, &library, error);
-  return status == STERNA_OK ? finish(graph, library, model, error) : status;
+    status = open_library(directory, graph, model, &library);
+  return status == STERNA_OK ? finish(graph, library, model) : status;
 }
 
 /* Loads the bundle by graph.json or, where one of its variants suits this machine better, by that one's. */
-static sterna_status load(const char *directory, const port_file *text, sterna_model *model, sterna_error *error) {
+static sterna_status load(const char *directory, const port_file *text, sterna_model *model) {
   graph graph;
   const char *name = NULL;
   file_entry entry;
   port_file own;
-  sterna_status status = graph_open(&graph, text->data, text->bytes, model, error);
-  if (status == STERNA_OK) status = graph_choose(&graph, model, &name, &entry, error);
+  sterna_status status = graph_open(&graph, text->data, text->bytes, model);
+  if (status == STERNA_OK) status = graph_choose(&graph, model, &name, &entry);
   if (status != STERNA_OK) return status;
-  if (name == NULL) return load_graph(directory, &graph, model, error);
-  status = map_file(directory, name, &own, error);
+  if (name == NULL) return load_graph(directory, &graph, model);
+  status = map_file(directory, name, &own, &model->error);
   if (status != STERNA_OK) return status;
-  status = graph_check_file(name, &entry, own.data, own.bytes, error);
-  if (status == STERNA_OK) status = graph_open(&graph, own.data, own.bytes, model, error);
-  if (status == STERNA_OK) status = load_graph(directory, &graph, model, error);
+  status = graph_check_file(name, &entry, own.data, own.bytes, &model->error);
+  if (status == STERNA_OK) status = graph_open(&graph, own.data, own.bytes, model);
+  if (status == STERNA_OK) status = load_graph(directory, &graph, model);
   port_unmap(&own);
   return status;
 }
@@ -169,9 +170,9 @@ sterna_status sterna_load(const char *directory, const sterna_options *options, 
   port_file text;
   sterna_status status = new_model(options, &model, error);
   if (status != STERNA_OK) return status;
-  status = map_file(directory, "graph.json", &text, error);
+  status = map_file(directory, "graph.json", &text, &model->error);
   if (status == STERNA_OK) {
-    status = load(directory, &text, model, error);
+    status = load(directory, &text, model);
     port_unmap(&text);
   }
   return conclude(status, model, out, error);

@@ -60,19 +60,20 @@ static bool lies_in(const control *inner, const control *outer) {
   return inner->last <= outer->last && (outer->is_loop || inner->last <= outer->middle || inner->first >= outer->middle);
 }
 
-sterna_status control_open(const char *text, size_t list, sterna_model *model, sterna_error *error) {
+sterna_status control_open(const char *text, size_t list, sterna_model *model) {
   if (list == JSON_NONE) return STERNA_OK;
   if (!json_is_list(text, list)) BAD("control is not a list");
-  uint32_t n = json_count(text, list), open[MAX_NESTED], depth = 0, i = 0;
+  uint32_t n = json_count(text, list), open[MAX_NESTED], depth = 0;
   control *controls = heap_take(&model->heap, n, sizeof *controls);
   if (controls == NULL) return STERNA_RESOURCES;
-  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
+  for (size_t at = rows_first(model, text, list, "control"); at != JSON_NONE; at = rows_next(model, text, at)) {
+    uint32_t i = model->row;
     control *c = &controls[i];
-    if (!read_control(text, at, model, c)) BAD("control %u is neither a choice nor a loop over nodes", (unsigned)i);
+    if (!read_control(text, at, model, c)) BAD("neither a choice nor a loop over nodes");
     while (depth > 0 && controls[open[depth - 1]].last <= c->first) controls[open[--depth]].next = i;
     if (depth == MAX_NESTED || (depth > 0 && !lies_in(c, &controls[open[depth - 1]])) ||
         (i > 0 && c->first < controls[i - 1].first))
-      BAD("control %u overlaps another or is nested too deep", (unsigned)i);
+      BAD("overlaps another or is nested too deep");
     open[depth++] = i;
   }
   while (depth > 0) controls[open[--depth]].next = n;

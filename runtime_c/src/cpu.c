@@ -152,7 +152,7 @@ static uint32_t ask(processor *p, unsigned leaf, unsigned reg) {
 static int cpu_has(processor *p, const char *name, size_t length) {
   const char *known = names;
   for (const feature *f = features; f < features + sizeof features / sizeof *features; f++, known += strlen(known) + 1) {
-    if (strlen(known) != length || strncmp(known, name, length) != 0) continue;
+    if (strlen(known) != length || memcmp(known, name, length) != 0) continue;
     if ((ask(p, f->leaf, f->reg) >> f->bit & 1u) == 0) return 0;
     if (f->os == OS_NONE) return 1;
     const uint32_t osxsave = 1u << 27, wanted = state_bits[f->os];
@@ -232,7 +232,7 @@ typedef struct processor {
 static int cpu_has(processor *p, const char *name, size_t length) {
   (void)p;
   for (const feature *f = features; f->name[0] != 0; f++)
-    if (strlen(f->name) == length && strncmp(f->name, name, length) == 0) return present(f);
+    if (strlen(f->name) == length && memcmp(f->name, name, length) == 0) return present(f);
   return -1;
 }
 
@@ -248,7 +248,8 @@ sterna_status cpu_check(const char *wanted, const char *where, sterna_error *err
   processor p;
   memset(&p, 0, sizeof p);
   for (const char *name = wanted; *name != 0;) {
-    size_t length = strcspn(name, " ");
+    size_t length = 0;
+    while (name[length] != 0 && name[length] != ' ') length++;
     int found = length > 0 ? cpu_has(&p, name, length) : 1;
     if (found <= 0)
       return fail(error, STERNA_WRONG_MACHINE, "%s: needs the CPU feature \"%.*s\", which this %s", where,
@@ -259,32 +260,39 @@ sterna_status cpu_check(const char *wanted, const char *where, sterna_error *err
   return STERNA_OK;
 }
 
+/* This program's family of processors: its name, and its letter among those below. */
 #if defined(__x86_64__) || defined(_M_X64)
 #define FAMILY "x86_64"
+#define LETTER 'X'
 #elif defined(__i386__) || defined(_M_IX86)
 #define FAMILY "x86"
+#define LETTER 'I'
 #elif defined(__aarch64__) || defined(_M_ARM64)
 #define FAMILY "aarch64"
+#define LETTER 'A'
 #elif defined(__arm__)
 #define FAMILY "arm"
+#define LETTER 'T'
 #elif defined(__riscv)
 #define FAMILY "riscv"
+#define LETTER 'R'
 #elif defined(__wasm__)
 #define FAMILY "wasm"
+#define LETTER 'W'
 #else
 #define FAMILY ""
+#define LETTER 0 /* is none of them: the library's own format decides */
 #endif
 
 sterna_status cpu_check_triple(const char *triple, sterna_error *error) {
-  /* The first entry that is a prefix decides. */
-  static const struct {
-    char prefix[8], family[8];
-  } families[] = {{"x86_64", "x86_64"}, {"amd64", "x86_64"}, {"x86", "x86"},     {"i386", "x86"}, {"i686", "x86"},
-                  {"aarch64", "aarch64"}, {"arm64", "aarch64"}, {"arm", "arm"}, {"thumb", "arm"}, {"riscv", "riscv"},
-                  {"wasm", "wasm"}};
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-    if (strncmp(triple, families[i].prefix, strlen(families[i].prefix)) != 0) continue;
-    if (FAMILY[0] == 0 || strcmp(families[i].family, FAMILY) == 0) return STERNA_OK;
+  /* What triples begin with, after the letter of the family. The first that fits decides. */
+  static const char families[] = "Xx86_64\0" "Xamd64\0" "Ix86\0" "Ii386\0" "Ii686\0" "Aaarch64\0" "Aarm64\0" "Tarm\0" "Tthumb\0"
+                                 "Rriscv\0" "Wwasm\0";
+  size_t given = strlen(triple), bytes;
+  for (const char *family = families; *family != 0 && LETTER != 0; family += bytes + 2) {
+    bytes = strlen(family + 1);
+    if (bytes > given || memcmp(triple, family + 1, bytes) != 0) continue;
+    if (*family == LETTER) return STERNA_OK;
     return fail(error, STERNA_WRONG_MACHINE, "graph.json: compiled for %.64s; this runtime runs on " FAMILY, triple);
   }
   return STERNA_OK; /* a family that this list does not know: the library's own format decides */

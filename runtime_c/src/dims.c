@@ -182,33 +182,35 @@ bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target
   return evaluate(f, model->sizes);
 }
 
-sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error) {
-  uint32_t n = json_count(text, list), i = 0;
+sterna_status dims_open(const char *text, size_t list, sterna_model *model) {
+  uint32_t n = json_count(text, list);
   if (list != JSON_NONE && !json_is_list(text, list)) BAD("symbols is not a list");
   if (n == 0) return STERNA_OK;
   if (n > MAX_SYMBOLS) BAD("has %u symbols; at most %u are read", (unsigned)n, MAX_SYMBOLS);
   sterna_dim *dims = heap_take(&model->heap, n, sizeof *dims);
   model->sizes = heap_take(&model->heap, 2 * n, sizeof *model->sizes);
   if (dims == NULL || model->sizes == NULL) return STERNA_RESOURCES;
-  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
+  for (size_t at = rows_first(model, text, list, "symbol"); at != JSON_NONE; at = rows_next(model, text, at)) {
     size_t member[4];
+    uint32_t i = model->row;
     if (!json_members(text, at, "name\0lo\0hi\0value", member, 4) ||
         (dims[i].name = json_take_string(&model->heap, text, member[0])) == NULL ||
         !read_integer(text, member[1], &dims[i].lo) || !read_integer(text, member[2], &dims[i].hi) || dims[i].lo < 0 ||
         dims[i].lo > dims[i].hi)
-      BAD("symbol %u is not an object with a name and bounds", (unsigned)i);
+      BAD("not an object with a name and bounds");
+    model->row_name = dims[i].name;
     for (uint32_t other = 0; other < i; other++)
-      if (strcmp(dims[other].name, dims[i].name) == 0) BAD("two symbols are named \"%s\"", dims[i].name);
+      if (strcmp(dims[other].name, dims[i].name) == 0) BAD("another has its name");
     model->sizes[i] = dims[i].hi;
     dims[i].computed = member[3] != JSON_NONE;
-    if (!dims[i].computed && model->n_open++ != i) BAD("symbol \"%s\" comes after one that is computed", dims[i].name);
+    if (!dims[i].computed && model->n_open++ != i) BAD("comes after one that is computed");
   }
   model->dims = dims;
   model->n_dims = n;
   return STERNA_OK;
 }
 
-sterna_status dims_link(const char *text, size_t list, sterna_model *model, sterna_error *error) {
+sterna_status dims_link(const char *text, size_t list, sterna_model *model) {
   uint32_t i = 0;
   for (size_t at = json_first(text, list); i < model->n_dims; at = json_next(text, at), i++) {
     size_t member;
@@ -228,15 +230,15 @@ sterna_status dims_link(const char *text, size_t list, sterna_model *model, ster
 /* ---- Other sizes ---- */
 
 /* Whether all values and nodes from stage `first` to `last` are sound; sets what follows from their numbers. */
-static sterna_status check(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
+static sterna_status check(sterna_model *model, uint32_t first, uint32_t last) {
   for (uint32_t i = 0; i < model->n_values; i++) {
     uint32_t stage = model->values[i].stage;
-    sterna_status status = stage >= first && stage <= last ? check_value(model, i, error) : STERNA_OK;
+    sterna_status status = stage >= first && stage <= last ? check_value(model, i) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   for (uint32_t i = 0; i < model->n_nodes; i++) {
     uint32_t stage = model->nodes[i].stage;
-    sterna_status status = stage >= first && stage <= last ? check_tasks(model, i, error) : STERNA_OK;
+    sterna_status status = stage >= first && stage <= last ? check_tasks(model, i) : STERNA_OK;
     if (status != STERNA_OK) return status;
   }
   return STERNA_OK;
@@ -244,26 +246,26 @@ static sterna_status check(sterna_model *model, uint32_t first, uint32_t last, s
 
 /* Whatever is known from stage `first` to `last` follows model->sizes. Where the bundle contradicts itself at these sizes, all
  * of it stays as it was: a value whose dims and bytes are of different sizes would be copied past its ends. */
-static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last, sterna_error *error) {
+static sterna_status apply(sterna_model *model, uint32_t first, uint32_t last) {
   bool fits = true;
   for (formula *f = model->formulas; f != NULL; f = f->next) {
     if (*f->stage < first || *f->stage > last) continue;
     f->before = *f->target;
     fits = evaluate(f, model->sizes) && fits;
   }
-  sterna_status status = fits ? check(model, first, last, error)
-                              : fail(error, STERNA_MALFORMED, "graph.json: a number does not fit or is negative at these sizes");
+  sterna_status status = fits ? check(model, first, last)
+                              : malformed(model, "a number does not fit or is negative at these sizes");
   if (status == STERNA_OK) return STERNA_OK;
   for (formula *f = model->formulas; f != NULL; f = f->next)
     if (*f->stage >= first && *f->stage <= last) *f->target = f->before;
-  (void)check(model, first, last, NULL);
+  (void)check(model, first, last);
   return status;
 }
 
 void dims_forget(sterna_model *model) {
   if (!model->has_computed) return;
   for (uint32_t i = model->n_open; i < model->n_dims; i++) model->sizes[i] = model->dims[i].hi;
-  (void)apply(model, 2, UINT32_MAX, NULL); /* good, as it was when the caller's sizes were set */
+  (void)apply(model, 2, UINT32_MAX); /* good, as it was when the caller's sizes were set */
   model->has_computed = false;
 }
 
@@ -274,7 +276,7 @@ sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size) {
                 dim->name, (long long)size, (long long)dim->lo, (long long)dim->hi);
   model->sizes[symbol] = size;
   model->has_computed = true;
-  return apply(model, 2 + symbol, 2 + symbol, &model->error);
+  return apply(model, 2 + symbol, 2 + symbol);
 }
 
 uint32_t sterna_dim_count(const sterna_model *model) { return model->n_dims; }
@@ -303,7 +305,7 @@ sterna_status sterna_set_dims(sterna_model *model, const int64_t *sizes, uint32_
   memcpy(before, model->sizes, all);
   memcpy(model->sizes, sizes, bytes);
   for (uint32_t i = count; i < model->n_dims; i++) model->sizes[i] = model->dims[i].hi; /* nothing is computed yet */
-  sterna_status status = apply(model, 1, UINT32_MAX, &model->error);
+  sterna_status status = apply(model, 1, UINT32_MAX);
   if (status == STERNA_OK) {
     model->has_run = model->has_computed = false; /* what lies in memory has other shapes */
     return STERNA_OK;

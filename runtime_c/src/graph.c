@@ -77,59 +77,57 @@ static bool read_quantization(sterna_model *model, const char *text, size_t at, 
   return true;
 }
 
-static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v, sterna_error *error) {
-  uint32_t index = (uint32_t)(v - model->values);
+static sterna_status read_value(const char *text, size_t at, sterna_model *model, value *v) {
   size_t member[6], storage[5];
   if (!json_members(text, at, "name\0dtype\0dims\0storage\0fleeting\0quantization", member, 6) ||
       (v->tensor.name = json_take_string(&model->heap, text, member[0])) == NULL)
-    BAD("value %u is not an object with a name", index);
-  const char *name = v->tensor.name;
-  if (!find_dtype(text, member[1], v)) BAD("value %u (\"%s\") has no known dtype", index, name);
+    BAD("not an object with a name");
+  model->row_name = v->tensor.name;
+  if (!find_dtype(text, member[1], v)) BAD("has no known dtype");
   if (member[4] != JSON_NONE && !json_bool(text, member[4], &v->fleeting))
-    BAD("value %u (\"%s\"): fleeting is neither true nor false", index, name);
+    BAD("fleeting is neither true nor false");
   if (!json_members(text, member[3], "class\0offset\0bytes\0origin\0strides", storage, 5) ||
       !json_uint64(text, storage[1], &v->offset) || !json_uint64(text, storage[2], &v->bytes) ||
       !dims_read(model, text, storage[3], &v->origin, &v->stage))
-    BAD("value %u (\"%s\"): storage is incomplete", index, name);
+    BAD("storage is incomplete");
   size_t class = 0;
   while (class < N_CLASSES && !json_string_is(text, storage[0], storage_names[class])) class++;
-  if (class == N_CLASSES) BAD("value %u (\"%s\"): unknown storage class", index, name);
+  if (class == N_CLASSES) BAD("unknown storage class");
   v->storage = (storage_class)class;
   v->signature = UINT32_MAX;
   uint64_t limit = v->storage == CLASS_PARAM ? model->params_bytes : model->arena_bytes;
   bool in_block = v->storage != CLASS_INPUT && v->storage != CLASS_OUTPUT;
-  if (!in_block && v->offset != 0) BAD("value %u (\"%s\"): offset is not 0 in class %s", index, name, storage_names[class]);
+  if (!in_block && v->offset != 0) BAD("offset is not 0 in class %s", storage_names[class]);
   if (in_block && (!range_fits(v->offset, v->bytes, limit) || v->offset % v->element_bytes != 0))
-    BAD("value %u (\"%s\"): bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", index, name,
-        (unsigned long long)v->offset, (unsigned long long)v->offset, (unsigned long long)v->bytes,
+    BAD("bytes %llu to %llu+%llu do not lie in the %llu bytes of %s", (unsigned long long)v->offset,
+        (unsigned long long)v->offset, (unsigned long long)v->bytes,
         (unsigned long long)limit, storage_names[class]);
   if (!read_shape(model, text, member[2], storage[4], v))
-    BAD("value %u (\"%s\"): dims or strides are not a list of at most %d sizes each", index, name, STERNA_MAX_RANK);
+    BAD("dims or strides are not a list of at most %d sizes each", STERNA_MAX_RANK);
   if (!read_quantization(model, text, member[5], &v->tensor))
-    BAD("value %u (\"%s\"): quantization is not as many scales as zero points", index, name);
-  return check_value(model, index, error);
+    BAD("quantization is not as many scales as zero points");
+  return check_value(model, model->row);
 }
 
 /* ---- The signature ---- */
 
 static sterna_status read_signature(const char *text, size_t list, storage_class class, sterna_model *model,
-                                    binding **out, uint32_t *count, sterna_error *error) {
-  const char *what = class == CLASS_INPUT ? "inputs" : "outputs";
-  uint32_t n = json_count(text, list), i = 0;
+                                    binding **out, uint32_t *count) {
+  uint32_t n = json_count(text, list);
   binding *bindings = heap_take(&model->heap, n, sizeof *bindings);
   if (bindings == NULL) return STERNA_RESOURCES;
-  for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), i++) {
-    uint32_t index;
-    if (!json_uint32(text, at, &index) || index >= model->n_values) BAD("%s[%u] is not a value", what, (unsigned)i);
+  const char *rows = class == CLASS_INPUT ? "input" : "output";
+  for (size_t at = rows_first(model, text, list, rows); at != JSON_NONE; at = rows_next(model, text, at)) {
+    uint32_t index, i = model->row;
+    if (!json_uint32(text, at, &index) || index >= model->n_values) BAD("not one of the values");
     value *v = &model->values[index];
     if (v->storage != class || v->signature != UINT32_MAX)
-      BAD("%s[%u]: value %u (\"%s\") occurs twice or is stored elsewhere", what, (unsigned)i, (unsigned)index,
-          v->tensor.name);
+      BAD("value \"%s\" occurs twice or is stored elsewhere", v->tensor.name);
     v->signature = i;
     bindings[i].value = index;
     bindings[i].own = heap_take_aligned(&model->heap, v->bytes);
     if (bindings[i].own == NULL)
-      return fail(error, STERNA_RESOURCES, "out of memory: \"%s\" needs %llu bytes", v->tensor.name,
+      return fail(&model->error, STERNA_RESOURCES, "out of memory: \"%s\" needs %llu bytes", v->tensor.name,
                   (unsigned long long)v->bytes);
     bindings[i].bound = bindings[i].own;
     model->signature_bytes += v->bytes;
@@ -143,8 +141,8 @@ static sterna_status read_signature(const char *text, size_t list, storage_class
 static bool read_labels(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
   size_t labels, list;
-  if (graph->metadata_at == JSON_NONE) return true;
-  if (!json_members(text, graph->metadata_at, "labels", &labels, 1)) return false;
+  if (graph->at[GRAPH_METADATA] == JSON_NONE) return true;
+  if (!json_members(text, graph->at[GRAPH_METADATA], "labels", &labels, 1)) return false;
   for (uint32_t i = 0; labels != JSON_NONE && i < model->n_outputs && i < LABELLED_OUTPUTS; i++) {
     sterna_tensor *tensor = &model->values[model->outputs[i].value].tensor;
     if (!json_members(text, labels, tensor->name, &list, 1)) return false;
@@ -159,24 +157,23 @@ static bool read_labels(const graph *graph, sterna_model *model) {
 
 /* ---- States ---- */
 
-static sterna_status read_states(const graph *graph, sterna_model *model, sterna_error *error) {
+static sterna_status read_states(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
-  if (graph->states_at == JSON_NONE) return STERNA_OK;
-  if (!json_is_list(text, graph->states_at)) BAD("states is not a list");
-  model->states = heap_take(&model->heap, json_count(text, graph->states_at), sizeof *model->states);
+  if (graph->at[GRAPH_STATES] == JSON_NONE) return STERNA_OK;
+  if (!json_is_list(text, graph->at[GRAPH_STATES])) BAD("states is not a list");
+  model->states = heap_take(&model->heap, json_count(text, graph->at[GRAPH_STATES]), sizeof *model->states);
   if (model->states == NULL) return STERNA_RESOURCES;
-  for (size_t at = json_first(text, graph->states_at); at != JSON_NONE; at = json_next(text, at), model->n_states++) {
-    state *s = &model->states[model->n_states];
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_STATES], "state"); at != JSON_NONE; at = rows_next(model, text, at)) {
+    state *s = &model->states[model->n_states++];
     size_t member[2];
     if (!json_members(text, at, "value\0initial_at", member, 2) || !json_uint32(text, member[0], &s->value) ||
         s->value >= model->n_values || model->values[s->value].storage != CLASS_STATE)
-      BAD("states[%u] is not a value of class state", (unsigned)model->n_states);
+      BAD("not a value of class state");
     if (member[1] == JSON_NONE) continue;
     uint64_t from;
     if (!json_uint64(text, member[1], &from) ||
         !range_fits(from, model->values[s->value].bytes, model->params_bytes))
-      BAD("states[%u]: initial_at does not lie in the %llu bytes of param", (unsigned)model->n_states,
-          (unsigned long long)model->params_bytes);
+      BAD("initial_at does not lie in the %llu bytes of param", (unsigned long long)model->params_bytes);
     s->initial = model->params + from;
   }
   return STERNA_OK;
@@ -191,20 +188,17 @@ static binding *binding_of(const sterna_model *model, const value *v) {
 
 /* Reads one side of a node's call record. Where a pointer is an input's or output's, it holds for now the one before it
  * that is, so that collect_slots finds all of them. */
-static sterna_status read_slots(const char *text, size_t list, bool is_output, sterna_model *model, node *n, void **slot,
-                                sterna_error *error) {
-  uint32_t index = (uint32_t)(n - model->nodes);
+static sterna_status read_slots(const char *text, size_t list, bool is_output, sterna_model *model, node *n, void **slot) {
   for (size_t at = json_first(text, list); at != JSON_NONE; at = json_next(text, at), slot++) {
     uint32_t which;
     if (!json_uint32(text, at, &which) || which >= model->n_values)
-      BAD("node %u (\"%s\"): an %s is not one of the %u values", index, n->name, is_output ? "output" : "input",
-          (unsigned)model->n_values);
+      BAD("an %s is not one of the %u values", is_output ? "output" : "input", (unsigned)model->n_values);
     const value *v = &model->values[which];
     if (is_output && (v->storage == CLASS_INPUT || v->storage == CLASS_PARAM))
-      BAD("node %u (\"%s\") writes to \"%s\", which is only for reading", index, n->name, v->tensor.name);
+      BAD("writes to \"%s\", which is only for reading", v->tensor.name);
     if (is_output && v->computes != 0) {
       if (n->computes != 0 || v->computes != model->n_open + model->n_computed + 1)
-        BAD("node %u (\"%s\"): symbols are computed one by one, in their order", index, n->name);
+        BAD("symbols are computed one by one, in their order");
       model->n_computed++;
       n->computes = v->computes;
       n->size = slot;
@@ -221,38 +215,36 @@ static sterna_status read_slots(const char *text, size_t list, bool is_output, s
   return STERNA_OK;
 }
 
-static sterna_status read_node(const char *text, size_t at, const sterna_library *library, sterna_model *model, node *n,
-                               sterna_error *error) {
+static sterna_status read_node(const char *text, size_t at, const sterna_library *library, sterna_model *model, node *n) {
   size_t member[7];
-  uint32_t index = (uint32_t)(n - model->nodes);
   uint64_t params_at = 0, params_bytes = 0;
   if (!json_members(text, at, "name\0kernel\0in\0out\0params_at\0params_bytes\0tasks", member, 7) ||
       (n->name = json_take_string(&model->heap, text, member[0])) == NULL)
-    BAD("node %u is not an object with a name", index);
+    BAD("not an object with a name");
+  model->row_name = n->name;
   if (model->support != NULL) {
-    sterna_status read = model->support->read(text, at, model, n, error);
+    sterna_status read = model->support->read(text, at, model, n);
     if (read != STERNA_OK || n->place != 0) return read;
   }
   if (!json_uint32(text, member[1], &n->kernel) || n->kernel >= model->n_own_kernels)
-    BAD("node %u (\"%s\"): kernel is not one of the %u", index, n->name, (unsigned)model->n_own_kernels);
+    BAD("kernel is not one of the %u", (unsigned)model->n_own_kernels);
   if (!json_is_list(text, member[2]) || !json_is_list(text, member[3]))
-    BAD("node %u (\"%s\") has no lists of values in and out", index, n->name);
+    BAD("has no lists of values in and out");
   if ((member[4] != JSON_NONE && !json_uint64(text, member[4], &params_at)) ||
       (member[5] != JSON_NONE && !json_uint64(text, member[5], &params_bytes)) || params_at % ALIGNMENT != 0 ||
       !range_fits(params_at, params_bytes, model->params_bytes))
-    BAD("node %u (\"%s\"): its parameters do not lie aligned in the %llu bytes of params.bin", index, n->name,
-        (unsigned long long)model->params_bytes);
+    BAD("its parameters do not lie aligned in the %llu bytes of params.bin", (unsigned long long)model->params_bytes);
   const sterna_kernel *kernel = &library->kernels[n->kernel];
   if (!dims_read(model, text, member[6], &n->wanted_tasks, &n->stage))
-    BAD("node %u (\"%s\"): tasks is not a number", index, n->name);
+    BAD("tasks is not a number");
   n->max_tasks = kernel->n_tasks;
-  sterna_status status = check_tasks(model, index, error);
+  sterna_status status = check_tasks(model, model->row);
   if (status != STERNA_OK) return status;
   uint32_t n_in = json_count(text, member[2]), n_out = json_count(text, member[3]);
   void **slots = heap_take(&model->heap, (uint64_t)n_in + n_out, sizeof *slots);
   if (slots == NULL) return STERNA_RESOURCES;
-  status = read_slots(text, member[2], false, model, n, slots, error);
-  if (status == STERNA_OK) status = read_slots(text, member[3], true, model, n, slots + n_in, error);
+  status = read_slots(text, member[2], false, model, n, slots);
+  if (status == STERNA_OK) status = read_slots(text, member[3], true, model, n, slots + n_in);
   n->function = kernel->function;
   n->needs_barrier = (kernel->flags & STERNA_KERNEL_NEEDS_BARRIER) != 0;
   n->call.size = (uint32_t)sizeof n->call;
@@ -280,48 +272,47 @@ static bool collect_slots(heap *heap, binding *bindings, uint32_t n) {
   return true;
 }
 
-static sterna_status check_library(const graph *graph, const sterna_library *library, sterna_model *model,
-                                   sterna_error *error) {
+static sterna_status check_library(const graph *graph, const sterna_library *library, sterna_model *model) {
   const char *name = graph->library_name != NULL ? graph->library_name : "the kernels";
   static const sterna_library none = {sizeof none, STERNA_ABI, 0, 0, NULL, NULL};
   if (library == NULL && model->support != NULL) library = &none; /* which it need not have */
   if (library == NULL || library->size < sizeof *library)
-    return fail(error, STERNA_BAD_LIBRARY, "%s: its table is of %u bytes; %u are needed", name,
+    return fail(&model->error, STERNA_BAD_LIBRARY, "%s: its table is of %u bytes; %u are needed", name,
                 library != NULL ? (unsigned)library->size : 0u, (unsigned)sizeof *library);
   if (library->abi != STERNA_ABI)
-    return fail(error, STERNA_WRONG_VERSION, "%s: kernel ABI is %u; this runtime speaks %u", name, (unsigned)library->abi,
+    return fail(&model->error, STERNA_WRONG_VERSION, "%s: kernel ABI is %u; this runtime speaks %u", name, (unsigned)library->abi,
                 (unsigned)STERNA_ABI);
-  uint32_t n = json_count(graph->text, graph->kernels_at);
+  uint32_t n = json_count(graph->text, graph->at[GRAPH_KERNELS]);
   if (model->support == NULL) model->n_own_kernels = n;
   if (library->n_kernels != model->n_own_kernels || (library->n_kernels > 0 && library->kernels == NULL))
-    return fail(error, STERNA_BAD_LIBRARY, "%s: has %u kernels; graph.json has %u", name, (unsigned)library->n_kernels,
+    return fail(&model->error, STERNA_BAD_LIBRARY, "%s: has %u kernels; graph.json has %u", name, (unsigned)library->n_kernels,
                 (unsigned)model->n_own_kernels);
   /* The library says by itself what it needs: most often what graph.json has said, and that has been checked. */
   if (library->features != NULL && strcmp(library->features, graph->features) != 0) {
-    sterna_status status = cpu_check(library->features, name, error);
+    sterna_status status = cpu_check(library->features, name, &model->error);
     if (status != STERNA_OK) return status;
   }
   model->n_kernels = n;
   model->kernel_names = heap_take(&model->heap, n, sizeof *model->kernel_names);
   if (model->kernel_names == NULL) return STERNA_RESOURCES;
-  uint32_t i = 0;
-  for (size_t at = json_first(graph->text, graph->kernels_at); at != JSON_NONE; at = json_next(graph->text, at), i++) {
+  for (size_t at = rows_first(model, graph->text, graph->at[GRAPH_KERNELS], "kernel"); at != JSON_NONE; at = rows_next(model, graph->text, at)) {
     size_t member;
+    uint32_t i = model->row;
     const sterna_kernel *kernel = library->kernels + (i < model->n_own_kernels ? i : 0);
     if (!json_members(graph->text, at, "name", &member, 1) ||
         (model->kernel_names[i] = json_take_string(&model->heap, graph->text, member)) == NULL)
-      BAD("kernel %u is not an object with a name", (unsigned)i);
+      BAD("not an object with a name");
     if (i < model->n_own_kernels && (kernel->function == NULL || kernel->scratch_bytes > model->scratch_bytes))
-      return fail(error, STERNA_BAD_LIBRARY, "%s: kernel %u needs %u bytes of scratch; graph.json has %llu", name,
+      return fail(&model->error, STERNA_BAD_LIBRARY, "%s: kernel %u needs %u bytes of scratch; graph.json has %llu", name,
                   (unsigned)i, (unsigned)kernel->scratch_bytes, (unsigned long long)model->scratch_bytes);
   }
   return STERNA_OK;
 }
 
-sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error) {
+sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model) {
   const char *text = graph->text;
-  sterna_status status = check_library(graph, library, model, error);
-  if (status == STERNA_OK) status = dims_open(text, graph->symbols_at, model, error);
+  sterna_status status = check_library(graph, library, model);
+  if (status == STERNA_OK) status = dims_open(text, graph->at[GRAPH_SYMBOLS], model);
   if (status != STERNA_OK) return status;
 
   /* The scratches lie behind the arena, so that they share its large pages. */
@@ -331,27 +322,27 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
   scratch_at -= scratch_at % ALIGNMENT;
   if (!fits || !add_fits(scratch_at, scratch_bytes, &bytes) ||
       (model->arena = heap_take_aligned(&model->heap, bytes)) == NULL)
-    return fail(error, STERNA_RESOURCES, "out of memory: the arena needs %llu bytes, each of %u workers %llu",
+    return fail(&model->error, STERNA_RESOURCES, "out of memory: the arena needs %llu bytes, each of %u workers %llu",
                 (unsigned long long)model->arena_bytes, (unsigned)model->workers,
                 (unsigned long long)model->scratch_bytes);
   model->scratch = model->arena + scratch_at;
 
-  model->n_values = json_count(text, graph->values_at);
-  model->n_nodes = json_count(text, graph->nodes_at);
+  model->n_values = json_count(text, graph->at[GRAPH_VALUES]);
+  model->n_nodes = json_count(text, graph->at[GRAPH_NODES]);
   model->values = heap_take(&model->heap, model->n_values, sizeof *model->values);
   model->nodes = heap_take(&model->heap, model->n_nodes, sizeof *model->nodes);
   if (model->values == NULL || model->nodes == NULL) return STERNA_RESOURCES;
 
   value *v = model->values;
-  for (size_t at = json_first(text, graph->values_at); at != JSON_NONE; at = json_next(text, at), v++) {
-    status = read_value(text, at, model, v, error);
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_VALUES], "value"); at != JSON_NONE; at = rows_next(model, text, at), v++) {
+    status = read_value(text, at, model, v);
     if (status != STERNA_OK) return status;
   }
-  status = dims_link(text, graph->symbols_at, model, error);
+  status = dims_link(text, graph->at[GRAPH_SYMBOLS], model);
   if (status == STERNA_OK)
-    status = read_signature(text, graph->inputs_at, CLASS_INPUT, model, &model->inputs, &model->n_inputs, error);
+    status = read_signature(text, graph->at[GRAPH_INPUTS], CLASS_INPUT, model, &model->inputs, &model->n_inputs);
   if (status == STERNA_OK)
-    status = read_signature(text, graph->outputs_at, CLASS_OUTPUT, model, &model->outputs, &model->n_outputs, error);
+    status = read_signature(text, graph->at[GRAPH_OUTPUTS], CLASS_OUTPUT, model, &model->outputs, &model->n_outputs);
   if (status != STERNA_OK) return status;
   if (!read_labels(graph, model)) BAD("metadata.labels is not lists of strings by output");
   for (v = model->values; v < model->values + model->n_values; v++)
@@ -359,15 +350,15 @@ sterna_status graph_build(const graph *graph, const sterna_library *library, ste
       BAD("\"%s\" is stored as an input or output, but is not one", v->tensor.name);
 
   node *n = model->nodes;
-  for (size_t at = json_first(text, graph->nodes_at); at != JSON_NONE; at = json_next(text, at), n++) {
-    status = read_node(text, at, library, model, n, error);
+  for (size_t at = rows_first(model, text, graph->at[GRAPH_NODES], "node"); at != JSON_NONE; at = rows_next(model, text, at), n++) {
+    status = read_node(text, at, library, model, n);
     if (status != STERNA_OK) return status;
   }
   if (model->n_open + model->n_computed != model->n_dims) BAD("symbol \"%s\" is not computed by any node", model->dims[model->n_open + model->n_computed].name);
   if (!collect_slots(&model->heap, model->inputs, model->n_inputs) ||
       !collect_slots(&model->heap, model->outputs, model->n_outputs))
     return STERNA_RESOURCES;
-  status = read_states(graph, model, error);
-  if (status == STERNA_OK) status = control_open(text, graph->control_at, model, error);
-  return status == STERNA_OK && model->support != NULL ? model->support->finish(graph, model, error) : status;
+  status = read_states(graph, model);
+  if (status == STERNA_OK) status = control_open(text, graph->at[GRAPH_CONTROL], model);
+  return status == STERNA_OK && model->support != NULL ? model->support->finish(graph, model) : status;
 }

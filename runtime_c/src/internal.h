@@ -48,6 +48,8 @@
 #define graph_names sterna_graph_names
 #define graph_file sterna_graph_file
 #define graph_lacks sterna_graph_lacks
+#define rows_first sterna_rows_first
+#define rows_next sterna_rows_next
 
 #define ALIGNMENT STERNA_ALIGNMENT /* also of the arena and of scratch: a cache line and a 512-bit vector */
 
@@ -72,14 +74,14 @@
 int unwritten(const char *format, ...) PRINTF_LIKE(1, 2);
 sterna_status fail_silently(sterna_error *error, sterna_status status);
 #define fail(error, status, ...) ((void)sizeof(unwritten(__VA_ARGS__)), fail_silently(error, status))
-#define malformed(error, ...) fail(error, STERNA_MALFORMED, __VA_ARGS__)
+#define malformed(model, ...) fail(&(model)->error, STERNA_MALFORMED, __VA_ARGS__)
 #else
 /* Writes the message and returns `status`, so that `return fail(...)` is one line. `error` may be NULL. */
 sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) PRINTF_LIKE(3, 4);
-/* The same for STERNA_MALFORMED and what is wrong with graph.json, which the message names first. */
-sterna_status malformed(sterna_error *error, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The same for STERNA_MALFORMED and what is wrong with graph.json: the message first names the file, and the row that is read. */
+sterna_status malformed(sterna_model *model, const char *format, ...) PRINTF_LIKE(2, 3);
 #endif
-#define BAD(...) return malformed(error, __VA_ARGS__)
+#define BAD(...) return malformed(model, __VA_ARGS__)
 
 /* ---- Arithmetic on numbers that come from a file: false if the result does not fit ---- */
 
@@ -209,25 +211,29 @@ typedef struct control {
 } control;
 
 struct sterna_model {
+  /* What the code names most often comes first: within 128 bytes of the record's start instructions are shorter. */
   heap heap;
+  value *values;
+  int64_t *sizes; /* of the dimensions now; then as much room for the sizes before */
+  const device_support *support; /* NULL: all nodes run here */
+  const sterna_dim *dims;
+  node *nodes;
+  uint32_t n_values, n_nodes, n_inputs, n_outputs;
+  uint32_t n_dims, n_open; /* symbols; those of them that the caller sets, which come first */
   sterna_error error;
   const char *name;
-  uint32_t n_values, n_nodes, n_kernels, n_inputs, n_outputs, n_controls;
-  value *values;
-  node *nodes;
-  control *controls; /* outer ones before inner ones, and else by their first nodes */
+  uint32_t n_kernels, n_controls;
+  uint32_t n_own_kernels; /* those of the library, which come first; the others are of devices */
+  uint32_t n_computed;    /* symbols that some node computes, of those read so far */
+  control *controls;      /* outer ones before inner ones, and else by their first nodes */
   const char **kernel_names;
   binding *inputs, *outputs;
   uint32_t n_states;
+  uint32_t workers;
   state *states;
-  uint32_t n_dims, n_open; /* symbols; those of them that the caller sets, which come first */
-  uint32_t n_computed;     /* symbols that some node computes, of those read so far */
-  const sterna_dim *dims;
-  int64_t *sizes; /* of the dimensions now; then as much room for the sizes before */
   formula *formulas;
   uint8_t *arena, *scratch;
   uint64_t arena_bytes, scratch_bytes, signature_bytes;
-  uint32_t workers;
   pool *pool;
   const uint8_t *params;
   uint64_t params_bytes;
@@ -236,14 +242,16 @@ struct sterna_model {
   bool has_run; /* the latest run at these sizes succeeded: values are there */
   bool has_computed; /* some size since dims_forget */
   bool running;
+  uint32_t n_apis;
   sterna_on_node on_node;
   void *user;
-  const device_support *support; /* NULL: all nodes run here */
-  void *devices;                 /* the support's own */
+  void *devices;                        /* the support's own */
   const sterna_device_api *const *apis; /* what the caller gave */
-  uint32_t n_apis;
-  uint32_t n_own_kernels; /* those of the library, which come first; the others are of devices */
   const char *device_cache;
+  /* The list of graph.json that is read, what one of its rows is called, or NULL; the row's number and, once it is known, name. */
+  const char *rows;
+  uint32_t row;
+  const char *row_name;
 };
 
 /* ---- values.c: values and nodes at their present sizes ---- */
@@ -257,19 +265,19 @@ sterna_status out_of_range(const sterna_model *model, const char *what, uint32_t
 /* The first byte of a value's buffer. */
 uint8_t *value_address(const sterna_model *model, const value *v);
 /* Whether a value lies within its buffer at its present sizes; sets its number of bytes. */
-sterna_status check_value(sterna_model *model, uint32_t index, sterna_error *error);
+sterna_status check_value(sterna_model *model, uint32_t index);
 /* Whether the kernel has as many tasks as the node; sets the number. */
-sterna_status check_tasks(sterna_model *model, uint32_t index, sterna_error *error);
+sterna_status check_tasks(sterna_model *model, uint32_t index);
 
 /* ---- dims.c: sizes that stay open until the model runs ---- */
 
 /* Reads the list of symbols, which may be missing; all stand at their upper bounds. */
-sterna_status dims_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
+sterna_status dims_open(const char *text, size_t list, sterna_model *model);
 /* Reads a number that is not negative, or an expression with such a result: then *target follows the sizes from now
  * on, and *stage, which lives as long as the model, becomes at least the expression's. */
 bool dims_read(sterna_model *model, const char *text, size_t at, int64_t *target, uint32_t *stage);
 /* Once the values are read: notes which of them are the sizes of symbols. */
-sterna_status dims_link(const char *text, size_t list, sterna_model *model, sterna_error *error);
+sterna_status dims_link(const char *text, size_t list, sterna_model *model);
 /* Gives a symbol the size that the model has computed; everything that waited for it follows. */
 sterna_status dims_compute(sterna_model *model, uint32_t symbol, int64_t size);
 /* Computed sizes are again the most that they may be, as before a run. */
@@ -278,7 +286,7 @@ void dims_forget(sterna_model *model);
 /* ---- control.c: which nodes run, and how often ---- */
 
 /* Reads the list of control, which may be missing. The model's values and nodes are known. */
-sterna_status control_open(const char *text, size_t list, sterna_model *model, sterna_error *error);
+sterna_status control_open(const char *text, size_t list, sterna_model *model);
 
 /* ---- manifest.c and graph.c: from graph.json to the tables above ---- */
 
@@ -289,40 +297,55 @@ typedef struct file_entry {
 
 #define FEATURES_BYTES 512 /* of the names of CPU features that a graph lists */
 
+/* Members of graph.json. */
+#define GRAPH_MEMBERS(X) \
+  X(ABI, "abi") X(MODEL, "model") X(TARGET, "target") X(FILES, "files") X(LIBRARY, "library") X(ARENA, "arena") \
+  X(SCRATCH, "scratch_bytes") X(KERNELS, "kernels") X(VALUES, "values") X(INPUTS, "inputs") X(OUTPUTS, "outputs") \
+  X(NODES, "nodes") X(SYMBOLS, "symbols") X(STATES, "states") X(CONTROL, "control") X(METADATA, "metadata") \
+  X(ARENAS, "arenas") X(WIDENED, "widened") X(VARIANTS, "variants") X(DEVICES, "devices")
+#define GRAPH_KEY(name, key) key "\0"
+#define GRAPH_NUMBER(name, key) GRAPH_##name,
+enum { GRAPH_MEMBERS(GRAPH_NUMBER) N_GRAPH_MEMBERS };
+
 /* What must be known and checked before anything else is opened. Filled in by graph_open,
  * which is in manifest.c. */
 typedef struct graph {
   const char *text;
-  size_t bytes;
-  const char *model_name, *library_name; /* no library name: the kernels came as source */
-  char features[FEATURES_BYTES]; /* separated by spaces */
+  size_t at[N_GRAPH_MEMBERS]; /* in the text: lists, objects or JSON_NONE; or something else, where that is not checked yet */
+  const char *library_name; /* no library name: the kernels came as source */
   file_entry params, library;
-  size_t values_at, nodes_at, inputs_at, outputs_at, kernels_at; /* of lists in the text */
-  size_t symbols_at, states_at, control_at, metadata_at; /* likewise; or JSON_NONE, or something else */
-  size_t files_at, variants_at, devices_at;              /* an object; lists, or JSON_NONE, or something else */
+  char features[FEATURES_BYTES]; /* separated by spaces */
 } graph;
 
 /* Checks versions, hash, syntax and machine. Does not keep `text`, which graph_build needs again. */
-sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model, sterna_error *error);
+sterna_status graph_open(graph *graph, const void *text, size_t bytes, sterna_model *model);
 /* The first variant of a bundle that has a graph of its own and whose features this machine has: its file's name, which the
  * model keeps, and entry. Without one the name is NULL. */
-sterna_status graph_choose(const graph *graph, sterna_model *model, const char **name, file_entry *entry, sterna_error *error);
+sterna_status graph_choose(const graph *graph, sterna_model *model, const char **name, file_entry *entry);
 /* Fills in the model's tables; model->params and params_bytes are known. Every number is checked here. */
-sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model, sterna_error *error);
+sterna_status graph_build(const graph *graph, const sterna_library *library, sterna_model *model);
 /* Compares a file's contents with its entry. */
 sterna_status graph_check_file(const char *name, const file_entry *entry, const void *data, uint64_t bytes,
                                sterna_error *error);
 /* Maps a file of the bundle. */
 sterna_status map_file(const char *directory, const char *name, port_file *file, sterna_error *error);
+/* First row of a list and the one after `at`, as json_first and json_next; messages say which it is. */
+size_t rows_first(sterna_model *model, const char *text, size_t list, const char *rows);
+size_t rows_next(sterna_model *model, const char *text, size_t at);
 /* A list of names, as one string in which spaces separate them; false if it is none. */
 bool graph_names(const char *text, size_t list, char names[FEATURES_BYTES]);
 /* STERNA_WRONG_MACHINE: what the first row of a list has under a key is not here, where `what` says what that is; without a
  * list the other is not. */
-sterna_status graph_lacks(const graph *graph, size_t list, const char *key, const char *what, const char *other, sterna_model *model,
-                          sterna_error *error);
+sterna_status graph_lacks(const graph *graph, size_t list, const char *key, const char *what, const char *other, sterna_model *model);
 /* The name of a file of the bundle, which the model keeps, and its entry. */
-sterna_status graph_file(const graph *graph, size_t at, const char **name, file_entry *entry, sterna_model *model,
-                         sterna_error *error);
+sterna_status graph_file(const graph *graph, size_t at, const char **name, file_entry *entry, sterna_model *model);
+
+/* What a kernel returned that failed. A check of the model returns STERNA_KERNEL_FAILED (docs/bundle.md). */
+static inline sterna_status kernel_failed(sterna_model *model, const node *n, int32_t status) {
+  return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld%s", (unsigned)(n - model->nodes),
+              n->name, model->kernel_names[n->kernel], (long)status,
+              status == STERNA_KERNEL_FAILED ? ": the model does not allow the values of an input" : "");
+}
 
 /* ---- Nodes that run beside the CPU: devices/nodes.c, which is in the libraries of devices, so that programs without a
  * device have nothing of it. It shares the records of this file, and comes with every table (`sterna_device_api.support`). */
@@ -331,11 +354,11 @@ struct device_support {
   size_t model_bytes; /* sizeof(sterna_model): both are of one version */
   /* Reads the devices and what their kernels are launched with, and opens them. STERNA_WRONG_MACHINE for a device that
    * nobody drives. Sets n_own_kernels; arena_bytes grows to that of the place where it is largest. */
-  sterna_status (*open)(const char *directory, const graph *graph, sterna_model *model, sterna_error *error);
+  sterna_status (*open)(const char *directory, const graph *graph, sterna_model *model);
   /* Reads a node, if it is one of a device or copies: its place is not 0 then. */
-  sterna_status (*read)(const char *text, size_t at, sterna_model *model, node *n, sterna_error *error);
+  sterna_status (*read)(const char *text, size_t at, sterna_model *model, node *n);
   /* Once all else is read: where values and states are. */
-  sterna_status (*finish)(const graph *graph, sterna_model *model, sterna_error *error);
+  sterna_status (*finish)(const graph *graph, sterna_model *model);
   /* Runs such a node and calls on_node. */
   sterna_status (*run)(sterna_model *model, uint32_t index);
   /* Waits for all devices at the end of a run that has come so far; what that is then. */

@@ -1,7 +1,5 @@
 #include "json.h"
 
-#include <string.h>
-
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -10,6 +8,14 @@ static int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+/* What a backslash and that character stand for; 0 if they are no escape, which is so of "u" too. */
+static char escaped(char c) {
+  static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+  size_t i = 0;
+  while (from[i] != c && from[i] != 0) i++;
+  return to[i];
 }
 
 /* ---- The one pass over text that may be anything ---- */
@@ -71,7 +77,7 @@ static bool scan_string(scanner *s) {
         s->at++;
         if (hex_digit(peek(s)) < 0) return false;
       }
-    } else if (c == 0 || strchr("\"\\/bfnrt", c) == NULL) {
+    } else if (escaped(c) == 0) {
       return false;
     }
     s->at++;
@@ -299,9 +305,7 @@ static size_t decode(const char *text, size_t at, char *out, const char *expecte
     }
     at++;
     if (text[at] != 'u') {
-      static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-      const char *found = strchr(from, text[at]);
-      PUT(found != NULL ? to[found - from] : text[at]);
+      PUT(escaped(text[at]));
       continue;
     }
     uint32_t code = hex4(text + at + 1);

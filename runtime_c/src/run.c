@@ -14,8 +14,7 @@ static sterna_status run_node(sterna_model *model, uint32_t index) {
   else if (n->tasks > 0)
     status = n->function(&n->call, 0, n->tasks);
   if (status < 0)
-    return fail(&model->error, STERNA_KERNEL_FAILED, "node %u (\"%s\"): kernel \"%s\" returned %ld", (unsigned)index,
-                n->name, model->kernel_names[n->kernel], (long)status);
+    return kernel_failed(model, n, status);
   if (n->computes != 0) {
     sterna_status computed = dims_compute(model, n->computes - 1, *(const int64_t *)*n->size);
     if (computed != STERNA_OK) return computed;

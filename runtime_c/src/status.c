@@ -33,11 +33,10 @@ sterna_status fail_silently(sterna_error *error, sterna_status status) {
   return status;
 }
 #else
-/* The message after what `subject` says. */
-static void say(sterna_error *error, const char *subject, const char *format, va_list arguments) {
-  size_t bytes = strlen(subject);
-  memcpy(error->message, subject, bytes);
-  (void)vsnprintf(error->message + bytes, sizeof error->message - bytes, format, arguments);
+/* Appends to the message. */
+static void say(sterna_error *error, const char *format, va_list arguments) {
+  size_t used = strlen(error->message);
+  (void)vsnprintf(error->message + used, sizeof error->message - used, format, arguments);
   /* Names in a message come from a file: keep it one line, and free of terminal escapes. */
   for (char *c = error->message; *c != 0; c++)
     if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
@@ -46,20 +45,24 @@ static void say(sterna_error *error, const char *subject, const char *format, va
 sterna_status fail(sterna_error *error, sterna_status status, const char *format, ...) {
   if (error == NULL) return status;
   error->status = status;
+  error->message[0] = 0;
   va_list arguments;
   va_start(arguments, format);
-  say(error, "", format, arguments);
+  say(error, format, arguments);
   va_end(arguments);
   return status;
 }
 
-sterna_status malformed(sterna_error *error, const char *format, ...) {
-  if (error == NULL) return STERNA_MALFORMED;
-  error->status = STERNA_MALFORMED;
+sterna_status malformed(sterna_model *model, const char *format, ...) {
+  const char *name = model->row_name;
+  sterna_status status = fail(&model->error, STERNA_MALFORMED, "graph.json: ");
+  if (model->rows != NULL)
+    (void)fail(&model->error, status, "graph.json: %s %u%s%s%s: ", model->rows, (unsigned)model->row, name != NULL ? " (\"" : "",
+               name != NULL ? name : "", name != NULL ? "\")" : "");
   va_list arguments;
   va_start(arguments, format);
-  say(error, "graph.json: ", format, arguments);
+  say(&model->error, format, arguments);
   va_end(arguments);
-  return STERNA_MALFORMED;
+  return status;
 }
 #endif

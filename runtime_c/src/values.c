@@ -50,18 +50,20 @@ static bool shape_fits(value *v) {
 
 const char storage_names[N_CLASSES][8] = {"input", "output", "arena", "param", "state"};
 
-sterna_status check_value(sterna_model *model, uint32_t index, sterna_error *error) {
+sterna_status check_value(sterna_model *model, uint32_t index) {
   value *v = &model->values[index];
   if (shape_fits(v)) return STERNA_OK;
-  BAD("value %u (\"%s\"): dims and strides do not fit its %llu bytes of %s", (unsigned)index, v->tensor.name,
-      (unsigned long long)v->bytes, storage_names[v->storage]);
+  model->rows = "value"; /* also at other sizes, when no list is read */
+  model->row = index;
+  model->row_name = v->tensor.name;
+  BAD("dims and strides do not fit its %llu bytes of %s", (unsigned long long)v->bytes, storage_names[v->storage]);
 }
 
-sterna_status check_tasks(sterna_model *model, uint32_t index, sterna_error *error) {
+sterna_status check_tasks(sterna_model *model, uint32_t index) {
   node *n = &model->nodes[index];
   bool good = n->stage != 0 ? n->wanted_tasks <= n->max_tasks : n->wanted_tasks == n->max_tasks && n->max_tasks > 0;
   if (!good)
-    return fail(error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %llu tasks; its kernel in the library has %u",
+    return fail(&model->error, STERNA_BAD_LIBRARY, "node %u (\"%s\") has %llu tasks; its kernel in the library has %u",
                 (unsigned)index, n->name, (unsigned long long)n->wanted_tasks, (unsigned)n->max_tasks);
   n->tasks = (uint32_t)n->wanted_tasks;
   return STERNA_OK;

@@ -28,6 +28,13 @@ export function fail(code, message, cause) {
 }
 
 /**
+ * What a kernel returned that failed, for a message. A check of the model returns -11 (docs/bundle.md).
+ *
+ * @param {number} status
+ */
+export const returned = (status) => `returned ${status}${status === -11 ? ": the model does not allow the values of an input" : ""}`;
+
+/**
  * Something that was given, for a message: none of its own code runs.
  *
  * @param {unknown} given

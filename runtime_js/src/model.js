@@ -1,6 +1,6 @@
 import { PAGE, TASKS } from "./constants.js";
 import { int64, runControlled } from "./control.js";
-import { attempt, fail, shown } from "./errors.js";
+import { attempt, fail, returned, shown } from "./errors.js";
 import { hasFeature } from "./features.js";
 import { readGraph, resize } from "./graph.js";
 import { internals } from "./internals.js";
@@ -273,7 +273,7 @@ export class Model {
       cause = status = /** @type {any} */ (trap);
     }
     if (cause || status < 0)
-      fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" ${cause ? "closed the model:" : "returned"} ${status}`, cause);
+      fail("E0511", `node "${name}": kernel "${this.#graph.kernels[kernel]}" ${cause ? `closed the model: ${status}` : returned(status)}`, cause);
     if (computes !== undefined) this.#compute(computes);
   }
 

@@ -107,6 +107,19 @@ export async function missing(name, fallback) {
   return { ...result, damaged: await code(Model.load(files)) };
 }
 
+/** Kernels whose threads exchange values, beside those that do not: how far apart they are, or what is said. */
+export async function exchanges(plain, ...wide) {
+  const adapter = await navigator.gpu.requestAdapter();
+  const least = adapter.features.has("subgroups") ? adapter.info.subgroupMinSize : 0;
+  const model = await Model.load(`/bundles/${plain}/`);
+  const inputs = ones(model);
+  const wanted = (await model.run(inputs)).y;
+  const apart = async (name) => near((await (await Model.load(`/bundles/${name}/`)).run(inputs)).y, wanted);
+  const [few, many] = await Promise.all(wide.map((name) => apart(name).catch(({ message }) => message)));
+  const bare = { limits: adapter.limits, features: new Set() };
+  return { least, few, many, without: await withAdapter(bare, () => code(Model.load(`/bundles/${wide[0]}/`))) };
+}
+
 /** A device that is lost: the model is loaded again, on another one. */
 export async function lost(name) {
   const devices = [];

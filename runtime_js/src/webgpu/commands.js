@@ -1,4 +1,4 @@
-import { attempt, fail } from "../errors.js";
+import { attempt, fail, returned } from "../errors.js";
 import { ALIGNED, up } from "./plan.js";
 
 /** Commands for the device, as they are encoded, submitted and waited for. */
@@ -64,6 +64,6 @@ export class Commands {
     this.#wanted = [];
     this.end = ALIGNED;
     staged.unmap();
-    if (checks && status) fail("E0511", `a kernel returned ${status}`);
+    if (checks && status) fail("E0511", `a kernel ${returned(status)}`);
   }
 }

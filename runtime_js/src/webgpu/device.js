@@ -2,6 +2,9 @@ import { fail } from "../errors.js";
 
 const INSTEAD = ": compile with --target browser, or load with a fallback";
 
+/** Threads that exchange what they have in registers, of a need "subgroup_N"; 0 of another one. */
+const subgroup = (/** @type {string} */ need) => Number(/^subgroup_(\d+)$/.exec(need)?.[1] ?? 0);
+
 /**
  * A GPU device for a graph: the caller's, or a new one with as much as the graph needs.
  *
@@ -14,13 +17,17 @@ export async function request({ device: { needs } }, needed, given) {
   const adapter = given ?? (await gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => {}));
   if (!adapter) fail("E0507", `WebGPU is not here${gpu ? ", there is no adapter" : ""}${INSTEAD}`);
   const features = ["timestamp-query"].filter((f) => adapter.features.has(f));
-  const missing = needs.filter((f) => !adapter.features.has(f));
+  const threads = Math.max(...needs.map(subgroup), 0);
+  const required = needs.map((f) => (subgroup(f) ? "subgroups" : f));
+  const least = (adapter.info ?? adapter.adapterInfo)?.subgroupMinSize ?? 0;
+  const missing = required.filter((f) => !adapter.features.has(f));
+  if (threads > least && !missing.length) missing.push(`subgroups of ${threads} (here ${least})`);
   const small = Object.keys(needed).filter((limit) => adapter.limits[limit] < needed[limit]);
   if (missing.length + small.length)
     fail("E0507", `the kernels need ${[...missing, ...small.map((l) => `${l} ${needed[l]} (here ${adapter.limits[l]})`)].join(", ")}${INSTEAD}`);
   if (given) return given;
   try {
-    return await adapter.requestDevice({ requiredFeatures: [...needs, ...features], requiredLimits: needed });
+    return await adapter.requestDevice({ requiredFeatures: [...new Set([...required, ...features])], requiredLimits: needed });
   } catch (problem) {
     fail("E0507", `the adapter gives no device: ${/** @type {Error} */ (problem).message}${INSTEAD}`, problem);
   }
