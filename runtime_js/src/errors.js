@@ -32,7 +32,7 @@ export function fail(code, message, cause) {
  *
  * @param {number} status
  */
-export const returned = (status) => `returned ${status}${status === -11 ? ": the model does not allow the values of an input" : ""}`;
+export const returned = (status) => `returned ${status}${status === -11 ? ": an input has wrong values" : ""}`;
 
 /**
  * Something that was given, for a message: none of its own code runs.

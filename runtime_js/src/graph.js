@@ -52,7 +52,7 @@ export async function readGraph(bytes, prepare) {
   if (!rest) bad(`not the graph of a Sterna bundle${page(bytes)}`);
   must(bytes.length <= MOST_BYTES, "size");
   checkHash("graph.json", hash64(bytes.subarray(end)), wanted);
-  return attempt("E0504", "graph.json: is missing or wrong", () => {
+  return attempt("E0504", "graph.json", () => {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.slice());
     const json = JSON.parse(text);
     // What is left of the text is a colon for each member.
@@ -113,7 +113,7 @@ function checked(json) {
     must(isName(name, /^[^./\\:\0][^/\\:\0]{0,126}$/) && features.every((/** @type {any} */ f) => f && isName(f)), "library");
   for (const name of ["params.bin", ...libraries.map((each) => each.library)]) {
     const { bytes, hash, static_bytes: data = 0 } = files[name];
-    must(isSize(bytes) && isSize(data) && isName(hash, /^[0-9a-f]{16}$/), `files of "${name}"`);
+    must(isSize(bytes) && isSize(data) && isName(hash, /^[0-9a-f]{16}$/), `"${name}"`);
   }
   must(isSize(arena.bytes) && isSize(scratchBytes) && scratchBytes % ALIGNMENT === 0, "arena or scratch_bytes");
   const open = symbols.filter((/** @type {any} */ s) => s.value === undefined).length;
@@ -174,7 +174,7 @@ function readValue({ arenaBytes: arena, paramsBytes: param }, row) {
   const limit = { input: bytes, output: bytes, arena, state: arena, param }[/** @type {string} */ (kind)];
   must(
     isName(name) && isName(dtype) && isSize(offset) && isSize(bytes) && offset + bytes <= limit && offset % elementBytes === 0 &&
-      dims.length === strides.length && dims.length <= MOST_DIMS && typeof fleeting === "boolean",
+      dims.length === strides.length && dims.length <= MOST_DIMS && fleeting === !!fleeting,
     `value "${name}"`,
   );
   return /** @type {any} */ ({ name, dtype, class: kind, offset, bytes, elementBytes, fleeting, row, stage: 0 });
@@ -251,6 +251,6 @@ function shapeAt(_, { name, row, bytes, elementBytes, class: kind }, size, known
     last += Math.max(0, dims[i] - 1) * strides[i];
   }
   const whole = !/put$/.test(kind) || (dense && (known.stage > 0 || elements * elementBytes === bytes));
-  must(elements === 0 || ((last + 1) * elementBytes <= bytes && whole), `"${name}" (dims ${dims}, strides ${strides}, ${bytes} bytes)`);
+  must(elements === 0 || ((last + 1) * elementBytes <= bytes && whole), `value "${name}"`);
   return { dims, strides, origin };
 }

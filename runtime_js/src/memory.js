@@ -102,7 +102,7 @@ export function readTable(exports, buffer, graph) {
   if (!(size >= LIBRARY_BYTES && count === names.length && table.length === KERNEL_WORDS * count)) wrong(`has ${count} kernels; graph.json has ${names.length}`);
   names.forEach((name, k) => {
     const [index, , scratch, flags] = table.subarray(KERNEL_WORDS * k);
-    if (scratch > scratchBytes || !functions.get(index)) wrong(`kernel "${name}" needs scratch or a function`);
+    if (scratch > scratchBytes || !functions.get(index)) wrong(`kernel "${name}" is wrong`);
     if (flags) fail("E0512", `${library}: kernel "${name}" needs a barrier`);
   });
   return graph.nodes.map((node) => {

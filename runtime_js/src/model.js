@@ -39,7 +39,7 @@ export class Model {
    * @param {Parts} parts
    */
   constructor(parts) {
-    [this.#graph, this.#layout, this.#buffer] = parts ?? fail("E0501", "a model is made by Model.load");
+    [this.#graph, this.#layout, this.#buffer] = parts ?? fail("E0501", "call Model.load");
     this.#resize(this.#graph.sizes, 0, Infinity);
   }
 
@@ -374,8 +374,8 @@ function choose(graph, threads = 1) {
   const shared = (/** @type {{cpu_features: string[]}} */ v) => v.cpu_features.includes("threads");
   const fitting = runs.find((v) => shared(v) === threads > 1) ?? runs[0];
   if (!fitting) {
-    const missing = /** @type {import("./graph.js").Variant} */ (graph.variants.at(-1)).cpu_features.filter((f) => !hasFeature(f));
-    fail("E0507", `the kernels need ${missing.join(", ")}, which is not here${missing.includes("threads") ? isolation : ""}${variants}`);
+    const missing = /** @type {import("./graph.js").Variant} */ (graph.variants.at(-1)).cpu_features.filter((f) => !hasFeature(f)).join(", ");
+    fail("E0507", `the kernels need ${missing}, which is not here${missing.includes("threads") ? isolation : ""}${variants}`);
   }
   const own = shared(fitting);
   if (!own && threads > 1) {

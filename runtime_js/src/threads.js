@@ -37,7 +37,7 @@ export class Pool {
             worker.onmessage = resolve;
             worker.onerror = reject;
           });
-        await attempt("E0502", "a thread cannot be started", ready);
+        await attempt("E0502", "cannot start a thread", ready);
         worker.unref?.(); // a program does not wait for it
       }),
     );
