@@ -52,7 +52,8 @@ def test_solutions(batch: int, rows: int, columns: int, adjoint: bool) -> None:
     near(tensorflow("MatrixSolve", a, b, adjoint=adjoint), np.linalg.solve(turned, b))
     near(tensorflow("MatrixInverse", a, adjoint=adjoint), np.linalg.inv(turned))
     near(called("aten.linalg_solve.default", A=a, B=b)[0], np.linalg.solve(a, b))
-    near(called("aten._linalg_solve_ex.default", "result", "_lu", "_pivots", "info", A=a, B=b)[0], np.linalg.solve(a, b))
+    results = "result", "_lu", "_pivots", "info"
+    near(called("aten._linalg_solve_ex.default", *results, A=a, B=b)[0], np.linalg.solve(a, b))
 
 
 @FEW
