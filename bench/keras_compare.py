@@ -31,7 +31,10 @@ def results_of(model: Path, given: dict[str, np.ndarray]) -> list[np.ndarray]:
     with sterna.compile(model, generator="llvm", tuning=False, dims={"batch": len(first)}) as bundle:
         names = [tensor.name for tensor in bundle.inputs]
         by_name = given if len(names) > 1 else {names[0]: first}
-        return list(bundle.run(by_name).values())
+        found = bundle.run(by_name)
+    # The converter of TensorFlow.js lists the outputs of a signature in any order.
+    numbered = all(name.startswith("output_") for name in found)
+    return [found[name] for name in (sorted(found) if numbered else found)]
 
 
 def distance(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:

@@ -23,8 +23,9 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import keras
 import numpy as np
 
+import keras_zoo
+import keras_zoo_layers
 import tensorflow_js
-from keras_zoo import ZOO
 from random_layers import tfjs_files
 from random_layers.drawing import save_arrays
 
@@ -53,6 +54,7 @@ APPLICATIONS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "vgg16": ("VGG16", 32, {}),
     "xception": ("Xception", 71, {}),
 }
+ZOO = keras_zoo.ZOO | keras_zoo_layers.ZOO
 NAMES = (*APPLICATIONS, *ZOO)
 
 

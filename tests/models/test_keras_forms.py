@@ -20,9 +20,9 @@ from keras_models import write
 
 
 @pytest.mark.family("host-llvm")
-@pytest.mark.parametrize("name", ["siamese_pictures", "sentiment_lstm"])
+@pytest.mark.parametrize("name", ["siamese_pictures", "sentiment_lstm", "frames_cnn_lstm"])
 def test_every_form_of_a_model(name: str, tmp_path: Path) -> None:
-    """Shared and nested layers; Sequential, whose name the weights of TensorFlow.js bear."""
+    """Shared and nested layers; Sequential, whose name the weights of TensorFlow.js bear; a model for each step."""
     if keras.backend.backend() == "tensorflow":
         pytest.importorskip("tensorflowjs", reason="the converter of TensorFlow.js is not installed")
     write(name, tmp_path / name)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,35 +11,13 @@ import pytest
 os.environ.setdefault("KERAS_BACKEND", "numpy")
 keras = pytest.importorskip("keras", reason="keras is not installed")
 
-from sterna.debug.interpret import interpret  # noqa: E402
-from sterna.frontends.formats import read_model  # noqa: E402
-from sterna.frontends.frontend import ReadOptions  # noqa: E402
 from sterna.frontends.keras.layers.operations import operation  # noqa: E402
+from support.keras_cases import Make, check, drawn  # noqa: E402
 
 ops = keras.ops
-Make = Callable[..., list[Any]]
 KERNEL = np.random.default_rng(3).normal(size=(3, 2, 3, 2)).astype(np.float32)
 POINT = np.random.default_rng(4).normal(size=(1, 1, 6, 4)).astype(np.float32)
 FOURS = np.array([0.5, 2.0, 1.0, -1.0], np.float32)
-
-
-def drawn(shape: tuple[int, ...], dtype: str, number: int) -> np.ndarray:
-    random = np.random.default_rng(number)
-    return random.integers(0, 6, shape).astype(dtype) if dtype == "int32" else random.normal(size=shape).astype(dtype)
-
-
-def check(make: Make, given: list[np.ndarray], folder: Path, tolerance: float = 2e-4) -> None:
-    inputs = [keras.Input(x.shape[1:], dtype=x.dtype.name, name=f"x{n}") for n, x in enumerate(given)]
-    model = keras.Model(inputs, make(*inputs))
-    model.save(folder / "model.keras")
-    graph = read_model(folder / "model.keras", ReadOptions(dims={"batch": len(given[0])}))
-    found = interpret(graph, {f"x{n}": x for n, x in enumerate(given)})
-    for name, wanted in zip(graph.output_names, model(given), strict=True):
-        expected = np.asarray(wanted)
-        assert found[name].shape == expected.shape, name
-        np.testing.assert_allclose(
-            found[name].astype(np.float64), expected.astype(np.float64), atol=tolerance, rtol=tolerance, err_msg=name
-        )
 
 
 def of_each(*names: str) -> Make:

@@ -29,6 +29,7 @@ from sterna.ir.graph import Array
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 MOST_JSON = 256 << 20
 MOST_WEIGHTS = 16 << 30
+MOST_NESTED = 64  # configurations within a layer
 
 
 @dataclass(frozen=True)
@@ -266,17 +267,31 @@ def _layers_model(model: dict[str, Any], path: Path) -> ModelFile:
 
 def _manifested(arrays: dict[str, Array], config: dict[str, Any]) -> Store | dict[str, Store]:
     """The variables of a manifest. Of `.keras` files its writer keeps the numbers (`layers/dense/vars/0`), of others
-    the names, before which that of a Sequential model may stand (`sequential/dense/kernel`)."""
+    the names, before which that of a Sequential model may stand (`sequential/dense/kernel`). What a layer is around may
+    stand there without it (`eye/conv2d/kernel` of a TimeDistributed model `eye`)."""
     if arrays and all(re.search(r"(^|/)vars/\d+$", name) for name in arrays):
         return NumberedStore(Group.of({name: InMemory(array) for name, array in arrays.items()}), "the model")
     inner = config["config"].get("layers") if isinstance(config.get("config"), dict) else config.get("config")
-    known = {_name_of(layer) for layer in inner or () if isinstance(layer, dict)}
+    known = {_name_of(layer): layer for layer in inner or () if isinstance(layer, dict)}
+    within = {each: outer for outer, layer in known.items() for each in _names_within(layer.get("config"))}
     layers: dict[str, dict[str, Any]] = {}
     for name, array in arrays.items():
         path = name.split("/")
-        owner = next((part for part in path[:-1] if part in known), path[0])
+        owner = next((part for part in path[:-1] if part in known), None)
+        owner = owner or next((within[part] for part in path[:-1] if part in within), path[0])
         layers.setdefault(owner, {})[name] = InMemory(array)
     return {name: NamedStore(found, name) for name, found in layers.items()}
+
+
+def _names_within(config: Any, depth: int = 0) -> Iterator[str]:
+    """The names of the layers that stand in a layer's configuration."""
+    if depth > MOST_NESTED:
+        return
+    for value in config.values() if isinstance(config, dict) else config if isinstance(config, list) else ():
+        if isinstance(value, dict) and "class_name" in value and isinstance(name := _name_of(value), str):
+            yield name
+        if isinstance(value, (dict, list)):
+            yield from _names_within(value, depth + 1)
 
 
 def _name_of(layer: dict[str, Any]) -> Any:

@@ -15,13 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from sterna.errors import SternaError, error
 from sterna.frontends.tensorflow.files import MANIFEST, Files
-from sterna.frontends.tensorflow.model import PAGE, Model, Node, Port, Signature, Type
+from sterna.frontends.tensorflow.model import PAGE, Model, Node, Port, Signature, Type, dtype_of
 from sterna.frontends.tensorflow.schema import message
 from sterna.frontends.tensorflow.tensors import array_of
+from sterna.frontends.tensorflow.translation import UNSAID_TYPE
 from sterna.frontends.tfjs_weights import tfjs_weights
 from sterna.ir.graph import Array
 
@@ -89,23 +88,33 @@ def _filled(model: Model, weights: Mapping[str, Array]) -> Model:
     return replace(model, nodes=_with_weights(model.nodes, weights), functions=functions)
 
 
+#: Element types of TensorFlow -> those that TensorFlow.js has in their place.
+_NARROW = {_ENUM["DT_DOUBLE"]: _ENUM["DT_FLOAT"], _ENUM["DT_INT64"]: _ENUM["DT_INT32"]}
+#: Operators whose results no attribute says the type of.
+_UNSAID = ("Where", "DynamicPartition")
+
+
 def _with_weights(nodes: Mapping[str, Node], weights: Mapping[str, Array]) -> dict[str, Node]:
     """Nodes whose constants have their values; the constants of functions are called as no others are."""
     return {
-        name: replace(node, attributes={key: _single(value) for key, value in node.attributes.items()})
+        name: replace(node, attributes={key: _single(value) for key, value in node.attributes.items()} | _said(node))
         if node.op != "Const" or name not in weights
         else replace(node, attributes={**node.attributes, "value": weights[name]})
         for name, node in nodes.items()
     }
 
 
+def _said(node: Node) -> dict[str, Any]:
+    return {UNSAID_TYPE: Type(_ENUM["DT_INT32"])} if node.op in _UNSAID else {}
+
+
 def _single(value: Any) -> Any:
     """An attribute as TensorFlow.js takes it: its weights and results are of single precision where TensorFlow's graph
-    says double."""
-    if value == Type(_ENUM["DT_DOUBLE"]):
-        return Type(_ENUM["DT_FLOAT"])
-    if getattr(value, "dtype", None) == _ENUM["DT_DOUBLE"] and hasattr(value, "double_val"):
-        return array_of(value).astype(np.float32)
+    says double, and integers of 32 bits where it says 64."""
+    if isinstance(value, Type):
+        return Type(_NARROW.get(value.number, value.number))
+    if hasattr(value, "double_val") and value.dtype in _NARROW:
+        return array_of(value).astype(dtype_of(_NARROW[value.dtype]))
     return tuple(map(_single, value)) if isinstance(value, tuple) else value
 
 
@@ -161,11 +170,8 @@ def _signature(given: Any) -> Signature | None:
             sizes = None if dims is None else tuple(int(d.get("size", 0)) for d in dims)
             tensor = str(entry.get("name") or key)
             kind = entry.get("dtype", "DT_FLOAT")
-            made.append(
-                Port(
-                    tensor.removesuffix(":0"), tensor, _ENUM.get(kind, 1) if isinstance(kind, str) else int(kind), sizes
-                )
-            )
+            number = _ENUM.get(kind, 1) if isinstance(kind, str) else int(kind)
+            made.append(Port(tensor.removesuffix(":0"), tensor, _NARROW.get(number, number), sizes))
         return tuple(made)
 
     return Signature(ports(given.get("inputs", {})), ports(given["outputs"]))

@@ -66,12 +66,14 @@ class _Result:
     quantization: None = None
 
 
+#: The attribute of a type that operators of TensorFlow leave unsaid; TensorFlow.js has another one there.
+UNSAID_TYPE = "index_type_of_page"
 #: Operator -> the attribute that says its result's element type, and its default. Of all others it is that of `T`.
 _RESULTS = {
     "ArgMax": ("output_type", "int64"), "ArgMin": ("output_type", "int64"), "Shape": ("out_type", "int32"),
     "ShapeN": ("out_type", "int32"), "Size": ("out_type", "int32"), "TopKV2": ("index_type", "int32"),
     **dict.fromkeys(("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"), ("out_idx", "int32")),
-    "Where": ("", "int64"), "DynamicPartition": ("", "int64"),
+    "Where": (UNSAID_TYPE, "int64"), "DynamicPartition": (UNSAID_TYPE, "int64"),
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,29 @@ def separable(t: Translation) -> Value:
     return _with_bias(t, _convolved(t, y, point, 1, plain=True), bias)
 
 
+def transposed_borders(
+    kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], same: bool, more: Sequence[int] | None
+) -> dict[str, tuple[int, ...]]:
+    """What ONNX says of the borders of a transposed convolution, whose result is the operand of one of those strides.
+
+    Args:
+        more: `output_padding`; None: as many results as a convolution has operands at the most.
+    """
+    begins, ends, further = [], [], []
+    for n, (size, stride, dilation) in enumerate(zip(kernel, strides, dilations, strict=False)):
+        reach = (size - 1) * dilation + 1
+        # Results beyond what a convolution of stride `stride` would have: full = (count - 1) * stride + reach.
+        if more is None:
+            missing = reach - stride if same else min(reach - stride, 0)
+        else:
+            missing = (2 * (reach // 2) if same else 0) - more[n]
+        begin = max(missing, 0) // 2
+        begins.append(begin)
+        ends.append(max(missing - begin, 0))
+        further.append(max(-missing, 0))
+    return {"pads": (*begins, *ends), "output_padding": tuple(further)}
+
+
 def transposed(t: Translation) -> Value:
     """The gradient of a convolution: kernel (spatial..., outputs, inputs)."""
     kernel, *bias = t.variables(*_names(t, "kernel"))
@@ -99,28 +123,9 @@ def transposed(t: Translation) -> Value:
     same = str(t.setting("padding", "valid")).lower() == "same"
     extra = t.layer.config.get("output_padding")
     given = None if extra is None else t.integers_of("output_padding", rank)
-    begins, ends, more = [], [], []
-    for n, (size, stride, dilation) in enumerate(zip(kernel.shape, strides, dilations, strict=False)):
-        reach = (size - 1) * dilation + 1
-        # Results beyond what a convolution of stride `stride` would have: full = (count - 1) * stride + reach.
-        if given is None:
-            missing = reach - stride if same else min(reach - stride, 0)
-        else:
-            missing = (2 * (reach // 2) if same else 0) - given[n]
-        begin = max(missing, 0) // 2
-        begins.append(begin)
-        ends.append(max(missing - begin, 0))
-        more.append(max(-missing, 0))
     weight = t.weight(np.ascontiguousarray(_first(kernel)), x)
-    y = t.standard(
-        "ConvTranspose",
-        x,
-        weight,
-        strides=strides,
-        dilations=dilations,
-        pads=(*begins, *ends),
-        output_padding=tuple(more),
-    )
+    borders = transposed_borders(kernel.shape[:rank], strides, dilations, same, given)
+    y = t.standard("ConvTranspose", x, weight, strides=strides, dilations=dilations, **borders)
     return _with_bias(t, y, bias)
 
 

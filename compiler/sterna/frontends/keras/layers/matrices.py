@@ -191,14 +191,58 @@ def _svd(t: Translation) -> Result:
 
 
 def _pinv(t: Translation) -> Value:
-    u, s, v = rotations.singular(t, t.x)
-    share = float(option(t, 1, "rcond", 1e-15))
+    return _inverse_of_any(t, t.x, float(option(t, 1, "rcond", 1e-15)))
+
+
+def _inverse_of_any(t: Translation, x: Value, share: float) -> Value:
+    """The inverse without singular values that are at most so large a share of the largest."""
+    u, s, v = rotations.singular(t, x)
     least = t.scaled(t.reduced("reduce_max", s, (-1,), True), share)
     counted = t.op("greater", s, least)
     one, zero = t.scalar(1, s.dtype), t.scalar(0, s.dtype)
     inverse = t.op("where", counted, t.op("div", one, t.op("where", counted, s, one)), zero)
     scaled = t.op("mul", v, t.reshape(inverse, (*s.shape[:-1], 1, s.shape[-1])))
     return t.op("matmul", scaled, linear_algebra.turned(t, u))
+
+
+def _rounding(t: Translation, x: Value) -> float:
+    return float(np.finfo(dtypes.to_numpy(x.dtype)).eps) * max(t.extent(x, -2), t.extent(x, -1))
+
+
+def _least_squares(t: Translation) -> Value:
+    """lstsq: of many solutions the shortest one."""
+    a, b = two_operands(t)
+    share = option(t, 2, "rcond", None)
+    share = _rounding(t, a) if share is None else float(share)
+    vector = b.type.rank == 1
+    x = t.op("matmul", _inverse_of_any(t, a, share), t.reshape(b, (*b.shape, 1)) if vector else b)
+    return t.reshape(x, x.shape[:-1]) if vector else x
+
+
+def _rank(t: Translation) -> Value:
+    """matrix_rank: how many singular values there are but those of rounding."""
+    _, s, _ = rotations.singular(t, t.x)
+    given = option(t, 1, "tol", None)
+    if given is None:
+        least = t.scaled(t.reduced("reduce_max", s, (-1,), True), _rounding(t, t.x))
+    else:
+        least = tensor(t, given, s)
+    return t.reduced("reduce_sum", t.cast(t.op("greater", s, least), "int32"), (-1,))
+
+
+def _lu(t: Translation) -> Result:
+    """lu_factor: both factors in one matrix, and with which row every row was exchanged."""
+    found = elimination.factors_of(t, t.x)
+    return [found.both, t.cast(found.swaps, "int32")]
+
+
+def _without(what: str, fix: str | None = None) -> Translator:
+    """A function that is refused with the reason."""
+
+    def translate(t: Translation) -> Value:
+        raise t.unsupported(what, fix)
+
+    return translate
 
 
 # ---------------------------------------------------------------- segments, distances and spectra
@@ -283,6 +327,7 @@ OPERATIONS: dict[str, Translator] = {
     "cholesky_inverse": _cholesky_inverse,
     "cross": _cross,
     "det": lambda t: elimination.determinant(t, t.x),
+    "eig": _without("(its results are complex numbers)", "use eigh where the matrix is symmetric"),
     "eigh": lambda t: list(rotations.symmetric_eigen(t, t.x)),
     "extract_sequences": _windows,
     "fft": _spectrum(False, False),
@@ -294,7 +339,11 @@ OPERATIONS: dict[str, Translator] = {
     "inner": _inner,
     "inv": lambda t: elimination.inverted(t, t.x),
     "kron": _kron,
+    "jvp": _without("(the function that it takes is not part of the file)"),
     "logdet": lambda t: elimination.sign_and_log(t, t.x)[1],
+    "lstsq": _least_squares,
+    "lu_factor": _lu,
+    "matrix_rank": _rank,
     "norm": _norm,
     "outer": _outer,
     "pinv": _pinv,

@@ -269,25 +269,6 @@ def _crop_images(t: Translation) -> Value:
     return x
 
 
-def _patches(t: Translation) -> Value:
-    """Windows of pictures, each a row of channels."""
-    x, first = t.x, _first(t, position=5)
-    size = _several(option(t, 1, "size", 1), 2)
-    strides = option(t, 2, "strides", None)
-    if first or option(t, 3, "dilation_rate", 1) not in (1, None) or len(size) != 2:
-        raise t.unsupported("with channels first, dilations or three dimensions")
-    batched = x.type.rank == 4
-    x = x if batched else t.reshape(x, (1, *x.shape))
-    channels = t.extent(x, 3)
-    kernel = np.eye(size[0] * size[1] * channels, dtype=np.float32).reshape(*size, channels, -1).transpose(3, 2, 0, 1)
-    y = t.standard(
-        "Conv", t.to_first(x), t.constant(np.ascontiguousarray(kernel), x.dtype), auto_pad=_padding(t, 4),
-        strides=size if strides is None else _several(strides, 2),
-    )  # fmt: skip
-    y = t.to_last(y)
-    return y if batched else t.reshape(y, y.shape[1:])
-
-
 def _resize(t: Translation) -> Value:
     x, first = t.x, _first(t, position=7)
     if any(
@@ -365,7 +346,6 @@ OPERATIONS: dict[str, Translator] = {
     "depth_to_space": _blocks("DepthToSpace"),
     "depthwise_conv": lambda t: _conv(t, depthwise=True),
     "dot_product_attention": _attention,
-    "extract_patches": _patches,
     "layer_norm": _layer_norm,
     "max_pool": _pool("MaxPool"),
     "moments": _moments,

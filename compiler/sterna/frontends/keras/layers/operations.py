@@ -15,7 +15,16 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import MOST_PARTS, axes_of
-from sterna.frontends.keras.layers import functions, matrices, networks, rearranging, statistics
+from sterna.frontends.keras.layers import (
+    found,
+    functions,
+    matrices,
+    networks,
+    rearranging,
+    statistics,
+    warps,
+    windows,
+)
 from sterna.frontends.keras.layers.activations import FUNCTIONS
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.stores import snake_case
@@ -410,7 +419,7 @@ _UNARY = (
 )  # fmt: skip
 _OTHER: dict[str, Translator] = {
     **functions.OPERATIONS, **rearranging.OPERATIONS, **statistics.OPERATIONS, **matrices.OPERATIONS,
-    **networks.OPERATIONS,
+    **networks.OPERATIONS, **windows.OPERATIONS, **warps.OPERATIONS, **found.OPERATIONS,
     **{name: _binary(operator) for name, operator in _BINARY.items()},
     **{name: _unary(name) for name in _UNARY}, "mod": _remainder, "floormod": _remainder, "logsumexp": _log_sum,
     **{name: _activation(name) for name in FUNCTIONS if name not in ("linear", "threshold")},
@@ -445,7 +454,7 @@ _OTHER: dict[str, Translator] = {
 #: Functions of TensorFlow that are called like those of Keras have other arguments, but for a few.
 _NOT_OF_TENSORFLOW = {
     name
-    for each in (functions, rearranging, statistics, matrices, networks)
+    for each in (functions, rearranging, statistics, matrices, networks, windows, warps, found)
     for name in each.OPERATIONS
     if name not in ("norm", "logical_not", "floor_divide")
 }

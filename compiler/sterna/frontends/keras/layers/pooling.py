@@ -39,7 +39,7 @@ def _global(operator: str) -> Translator:
     return translate
 
 
-def _adaptive(operator: str, rank: int) -> Translator:
+def adaptive(operator: str, rank: int) -> Translator:
     """Windows from floor(i * n / k) to ceil((i + 1) * n / k), one dimension after the other."""
 
     def translate(t: Translation) -> Value:
@@ -64,5 +64,5 @@ LAYERS: dict[str, Translator] = {}
 for _name, _pool, _reduce in _KINDS:
     for _rank in (1, 2, 3):
         LAYERS[f"{_name}Pooling{_rank}D"] = _windows(_pool, _rank)
-        LAYERS[f"Adaptive{_name}Pooling{_rank}D"] = _adaptive(_reduce, _rank)
+        LAYERS[f"Adaptive{_name}Pooling{_rank}D"] = adaptive(_reduce, _rank)
         LAYERS[f"Global{_name}Pooling{_rank}D"] = _global(_reduce)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -82,23 +83,7 @@ def _powers(t: Translation, x: Value, exponent: float) -> Value:
     """(..., steps) -> (..., frames, frequencies): magnitudes to a power. The signal is mirrored at both ends."""
     length = int(t.setting("fft_length", 2048))
     size, step = int(t.setting("sequence_length", length)), int(t.setting("sequence_stride", 512))
-    window = t.layer.config.get("window", "hann")
-    size = length if window is None else size  # Keras takes frames of the transform's length where there is no window
-    last = x.type.rank - 1
-    steps = t.extent(x, last)
-    if not (0 < size <= length and step > 0 and length // 2 < steps):
-        raise error("E0108", f"frames of {size} elements, {step} apart, for a transform of {length}, of {x.type}")
-    sides = [*(0,) * last, length // 2] * 2
-    x = t.standard("Pad", x, t.constant(sides, "int64"), mode="reflect")
-    count = (steps + length // 2 * 2 - length) // step + 1
-    before = (length - size) // 2
-    check_table(count, size)
-    places = before + step * np.arange(count)[:, None] + np.arange(size)
-    frames = t.op("gather", x, t.constant(places, "int64"), axis=last)
-    if window is not None:
-        frames = t.op("mul", frames, t.weight(_weights(t, window, size), frames))
-    frames = t.pad(frames, (*(0,) * last, 0, before), (*(0,) * last, 0, length - size - before))
-    y = transform(t, t.reshape(frames, (*frames.shape, 1)), last + 1, length, False, True)
+    y = frequencies(t, x, length, size, step, t.layer.config.get("window", "hann"), True)
     power = t.reduced("reduce_sum", t.op("mul", y, y), (-1,))
     if exponent == 2:
         return power
@@ -106,11 +91,36 @@ def _powers(t: Translation, x: Value, exponent: float) -> Value:
     return magnitude if exponent == 1 else t.op("pow", magnitude, t.scalar(exponent, magnitude.dtype))
 
 
-def _weights(t: Translation, window: object, size: int) -> Array:
+def frequencies(t: Translation, x: Value, length: int, size: int, step: int, window: Any, centred: bool) -> Value:
+    """(..., steps) -> (..., frames, frequencies, real and imaginary part).
+
+    Args:
+        length: of the transform; size: of the frames; step: from frame to frame.
+        window: a name, weights, or None; centred: the signal is mirrored at both ends, half a transform each.
+    """
+    size = length if window is None else size  # Keras takes frames of the transform's length where there is no window
+    last, side = x.type.rank - 1, length // 2 if centred else 0
+    steps = t.extent(x, last)
+    if not (0 < size <= length and step > 0 and side < steps and length <= steps + 2 * side):
+        raise error("E0108", f"frames of {size} elements, {step} apart, for a transform of {length}, of {x.type}")
+    if side:
+        x = t.standard("Pad", x, t.constant([*(0,) * last, side] * 2, "int64"), mode="reflect")
+    count = (steps + 2 * side - length) // step + 1
+    before = (length - size) // 2
+    check_table(count, size)
+    places = before + step * np.arange(count)[:, None] + np.arange(size)
+    frames = t.op("gather", x, t.constant(places, "int64"), axis=last)
+    if window is not None:
+        frames = t.op("mul", frames, t.weight(weights_of(t, window, size), frames))
+    frames = t.pad(frames, (*(0,) * last, 0, before), (*(0,) * last, 0, length - size - before))
+    return transform(t, t.reshape(frames, (*frames.shape, 1)), last + 1, length, False, True)
+
+
+def weights_of(t: Translation, window: Any, size: int) -> Array:
     """The weights of a frame's elements: of the cosine windows' periodic form, or as the file lists them."""
-    if isinstance(window, (list, tuple)) and len(window) == size:
+    if isinstance(window, (list, tuple, np.ndarray)) and len(window) == size:
         return np.asarray(window, np.float64)
-    if window not in ("hann", "hamming"):
+    if not isinstance(window, str) or window not in ("hann", "hamming"):
         raise t.unsupported(f"with the window {window}")
     middle = 0.5 if window == "hann" else 0.54
     if size == 1:

@@ -188,6 +188,8 @@ def _trapezoid(t: Translation) -> Value:
 
 
 OPERATIONS: dict[str, Translator] = {
+    # Which of the elements on one side of `kth` stands where is left open.
+    "argpartition": lambda t: _sorted(t)[1],
     "argsort": lambda t: _sorted(t)[1],
     "average": _average,
     "count_nonzero": _count_nonzero,
