@@ -54,6 +54,33 @@ def test_a_page_has_no_doubles(tmp_path: Path) -> None:
     check(page(tmp_path, "DT_DOUBLE"))
 
 
+def test_a_page_has_no_wide_integers(tmp_path: Path) -> None:
+    """Its weights are of 32 bits where the graph says 64, and so are the places that `Where` finds."""
+    long = {"type": "DT_INT64"}
+    nodes = [
+        {"name": "x", "op": "Placeholder", "attr": {"dtype": long, "shape": {"shape": {"dim": [{"size": "3"}]}}}},
+        {"name": "w", "op": "Const", "attr": {"dtype": long}},
+        {"name": "least", "op": "Minimum", "input": ["x", "w"], "attr": {"T": long}},
+        {"name": "where", "op": "Where", "input": ["x"], "attr": {"T": long}},
+        {"name": "y", "op": "AddV2", "input": ["where", "w"], "attr": {"T": long}},
+    ]
+    weights = np.array([5], np.int32)
+    manifest = [{"paths": ["shard.bin"], "weights": [{"name": "w", "shape": [1], "dtype": "int32"}]}]
+    text = {
+        "format": "graph-model", "modelTopology": {"node": nodes}, "weightsManifest": manifest,
+        "signature": {
+            "inputs": {"x": {"name": "x:0", "dtype": "DT_INT64", "tensorShape": {"dim": [{"size": "3"}]}}},
+            "outputs": {"y": {"name": "y:0"}, "least": {"name": "least:0"}},
+        },
+    }  # fmt: skip
+    (tmp_path / "shard.bin").write_bytes(weights.tobytes())
+    (tmp_path / "model.json").write_text(json.dumps(text))
+    graph = read_model(tmp_path / "model.json")
+    found = interpret(graph, {"x": np.array([7, 0, 2], np.int32)})
+    assert found["least"].tolist() == [5, 0, 2]
+    assert found["y"].tolist() == [[5], [7]]
+
+
 def first_page(folder: Path) -> Path:
     """y = x + w, as the converters 0.x wrote it: a GraphDef whose constants are empty, and a manifest beside it."""
     g = GraphWriter()

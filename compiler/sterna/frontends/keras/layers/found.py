@@ -311,10 +311,10 @@ def _rearranged(t: Translation) -> Value:
     x = t.transpose(t.reshape(x, [sizes[name] for name in names]), [names.index(name) for name in order])
     shape = []
     for part in wanted:
-        size: Any = 1
+        joined: Any = 1
         for name in part:
-            size = sizes[name] * size
-        shape.append(size)
+            joined = sizes[name] * joined
+        shape.append(joined)
     return t.reshape(x, shape)
 
 

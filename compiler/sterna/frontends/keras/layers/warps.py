@@ -120,8 +120,9 @@ def _per_channel(t: Translation, x: Value, kernel: Array, padding: str) -> Value
 def _bell(size: int, sigma: float) -> Array:
     check_table(size)
     at = np.arange(size) - (size - 1) / 2
-    made: Array = np.exp(-0.5 * (at / sigma) ** 2)
-    return made / made.sum()
+    bell = np.exp(-0.5 * (at / sigma) ** 2)
+    made: Array = bell / bell.sum()
+    return made
 
 
 def _two(value: Any) -> tuple[float, float]:
