@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,17 +16,28 @@ import numpy as np
 
 from sterna_runtime import library
 from sterna_runtime.abi import MAX_THREADS
-from sterna_runtime.arguments import Arguments, is_integer
-from sterna_runtime.dims import bounds_text
+from sterna_runtime.arguments import Arguments
+from sterna_runtime.dims import assignments, check_sizes
 from sterna_runtime.errors import Diagnostic, SternaError, error
 from sterna_runtime.graph_file import GraphFile
 from sterna_runtime.handle import Handle, text
-from sterna_runtime.inputs import Array, TensorSpec, as_array, match_inputs, match_open_inputs
+from sterna_runtime.inputs import (
+    Array,
+    TensorSpec,
+    address_of,
+    as_array,
+    in_place,
+    match_inputs,
+    match_open_inputs,
+    names_of,
+)
 from sterna_runtime.meaning import Quantization
 from sterna_runtime.notebook import Shown
-from sterna_runtime.profile import NodeTime, measure
+from sterna_runtime.profile import NodeTime, measure, node_times
 
 if TYPE_CHECKING:
+    from sterna_runtime.device_arrays import Device, DeviceArray
+    from sterna_runtime.dlpack import Borrowed
     from sterna_runtime.golden import Replay
 
 
@@ -54,7 +66,9 @@ class Bundle(Shown):
         self._run_bound: Callable[[ctypes.c_void_p], int] = functions.sterna_run
         self._run: Callable[[ctypes.c_void_p], int] = self._run_bound
         self._lock = threading.Lock()
-        self._bound: dict[int, Array] = {}
+        self._on_device = self._open.on_device(self._lock)
+        self._borrow = None if self._on_device is None else self._on_device.borrow
+        self._bound: dict[int, Array | Borrowed] = {}
         self._bounds, self._computed = self._open.dims()
         self._sizes = {name: bounds.hi for name, bounds in self._bounds.items()}
         self._found = {name: bounds.hi for name, bounds in self._computed.items()}
@@ -110,6 +124,11 @@ class Bundle(Shown):
         """Every tensor of the compiled model, including those that are overwritten and `intermediate` cannot show."""
         return tuple(spec for _, spec in self._value_table().values())
 
+    @property
+    def device(self) -> Device | None:
+        """The device that the bundle runs on, as other libraries name it; None for the CPU alone, and for Metal."""
+        return None if self._on_device is None else self._on_device.device
+
     def sizes(self) -> dict[str, int]:
         """Bytes of every file of the bundle, by name; of those that the runtime does not need, if they are there."""
         return self._file.sizes()
@@ -134,10 +153,10 @@ class Bundle(Shown):
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None) -> dict[str, Array] | None:
         """Runs the model.
 
-        With `inputs` (by name, or in the model's order; arrays or anything with `__dlpack__`), returns new arrays by
-        name in the order of the outputs. The inputs are read in place if their layout allows it. Their shapes decide
-        the sizes of open dimensions, which stay set as after `set_dims`. Raises E0601 to E0606, all problems of all
-        inputs at once.
+        With `inputs` (by name, or in the model's order; arrays or anything with `__dlpack__`, also in the memory of the
+        bundle's device), returns new arrays by name in the order of the outputs. The inputs are read in place if their
+        layout allows it. Their shapes decide the sizes of open dimensions, which stay set as after `set_dims`. Raises
+        E0601 to E0606, all problems of all inputs at once.
 
         Without `inputs`, runs on what `set_input` set and returns nothing; `get_output` has the results.
         """
@@ -146,27 +165,65 @@ class Bundle(Shown):
             self._refuse_closed()
         if inputs is None:
             with self._lock:
+                self._leave_outputs()
                 if self._run(handle.pointer) != 0:
                     raise handle.last_error()
             return None
+        with self._given(handle, inputs):
+            self._leave_outputs()
+            self._check(self._run_bound(handle.pointer))
+            return {name: view.copy() for name, view in self._output_arrays.items()}
+
+    def run_on_device(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, DeviceArray | Array]:
+        """Runs the model as `run` does; outputs that the device computes are new arrays in its memory.
+
+        The others, which nodes on the CPU compute, are arrays of NumPy's. `intermediate` shows these outputs too,
+        `get_output` those of the latest `run`.
+        """
+        handle = self._handle()
+        with self._given(handle, inputs):
+            there: dict[str, DeviceArray | Array] = {}
+            if self._on_device is not None:
+                most = {**self._sizes, **{name: bounds.hi for name, bounds in self._computed.items()}}
+                self._on_device.take_outputs(spec.at(most) for spec in self._outputs)
+            self._check(self._run_bound(handle.pointer))
+            if self._on_device is not None:
+                there |= self._on_device.outputs(spec.at(self._all_sizes()) for spec in self._outputs)
+            return {name: there[name] if name in there else view.copy() for name, view in self._output_arrays.items()}
+
+    def _leave_outputs(self) -> None:
+        if self._on_device is not None:
+            self._on_device.leave_outputs()
+
+    @contextlib.contextmanager
+    def _given(self, handle: Handle, inputs: Mapping[str, Any] | Sequence[Any]) -> Iterator[None]:
+        """Within it, these are the model's inputs, and the lock is held."""
         sizes = self._sizes
         if sizes:
-            arrays, sizes = match_open_inputs(self._inputs, inputs, self._bounds, sizes, self._at_present)
+            arrays, sizes = match_open_inputs(self._inputs, inputs, self._bounds, sizes, self._at_present, self._borrow)
         else:
-            arrays = match_inputs(self._inputs, inputs)
-        arrays = [_in_place(array) for array in arrays]
-        pointer, bind = handle.pointer, self._functions.sterna_bind_input
+            arrays = match_inputs(self._inputs, inputs, self._borrow)
+        arrays = [in_place(array) for array in arrays]
         with self._lock:
             if sizes != self._sizes:
                 self._resize(handle, sizes)
             try:
                 for number, array in enumerate(arrays):
-                    self._check(bind(pointer, number, _address(array)))
-                self._check(self._run_bound(pointer))
-                return {name: view.copy() for name, view in self._output_arrays.items()}
+                    self._bind(handle, number, array)
+                yield
             finally:
-                for number in range(len(arrays)):
-                    bind(pointer, number, self._set_address(number) if self._bound else None)
+                for number, array in enumerate(arrays):
+                    self._bind(handle, number, self._set_array(number) if self._bound else None)
+                    if not isinstance(array, np.ndarray):
+                        array.release()
+
+    def _bind(self, handle: Handle, number: int, array: Array | Borrowed | None) -> None:
+        """Makes runs read an input there; None: in the model's own memory."""
+        here = address_of(array) if isinstance(array, np.ndarray) else None
+        if self._on_device is not None:
+            there = None if isinstance(array, np.ndarray) else array
+            self._on_device.bind_input(number, self._inputs[number], there)
+        self._check(self._functions.sterna_bind_input(handle.pointer, number, here))
 
     def set_dims(self, **sizes: int) -> None:
         """Sets the sizes of open dimensions, before `set_input`; those that are not named keep theirs.
@@ -175,17 +232,7 @@ class Bundle(Shown):
         one must be set; until then `run()` raises E0604. Raises E0501 for an unknown dimension or a size out of bounds.
         """
         handle = self._handle()
-        problems = []
-        for name, size in sizes.items():
-            if name not in self._bounds:
-                known = bounds_text(self._bounds, self._bounds)
-                has = f"it has: {known}" if self._bounds else "all its sizes are fixed"
-                problems.append(Diagnostic("E0501", f'the model has no open dimension "{name}"', (has,)))
-            elif not is_integer(size) or not self._bounds[name].lo <= size <= self._bounds[name].hi:
-                wants = f"{self._bounds[name].lo} to {self._bounds[name].hi}"
-                problems.append(Diagnostic("E0501", f'dimension "{name}" is {size!r}; the model takes {wants}'))
-        if problems:
-            raise SternaError(problems)
+        check_sizes(self._bounds, sizes)
         with self._lock:
             self._resize(handle, {**self._sizes, **{name: int(size) for name, size in sizes.items()}})
 
@@ -202,16 +249,16 @@ class Bundle(Shown):
         """
         handle = self._handle()
         if name not in self._input_numbers:
-            raise error("E0602", f'the model has no input "{name}"', f"it has: {_names(self._inputs)}")
+            raise error("E0602", f'the model has no input "{name}"', f"it has: {names_of(self._inputs)}")
         number = self._input_numbers[name]
         spec = self._at_present[number]
-        checked = as_array(spec, array)
-        if not isinstance(checked, np.ndarray):
+        checked = as_array(spec, array, self._borrow)
+        if isinstance(checked, list):
             if spec.shape != self._inputs[number].shape:
-                fix = f"set_dims before set_input; now {_assignments(self._sizes)}"
+                fix = f"set_dims before set_input; now {assignments(self._sizes)}"
                 checked = [replace(problem, fix=fix) if problem.code == "E0604" else problem for problem in checked]
             raise SternaError(checked)
-        if not (checked.flags.c_contiguous and checked.flags.aligned):
+        if isinstance(checked, np.ndarray) and not (checked.flags.c_contiguous and checked.flags.aligned):
             raise error(
                 "E0605",
                 f'input "{name}" cannot be read in place: the array is not C-contiguous and aligned',
@@ -229,7 +276,7 @@ class Bundle(Shown):
             return self._output_arrays[name]
         except KeyError:
             title = f'the model has no output "{name}"'
-            raise error("E0509", title, f"it has: {_names(self._outputs)}") from None
+            raise error("E0509", title, f"it has: {names_of(self._outputs)}") from None
 
     # ---- Looking into it ----
 
@@ -251,7 +298,7 @@ class Bundle(Shown):
         number, spec = table[name]
         with self._lock:
             result = np.empty(spec.at(self._all_sizes()).sizes, dtype=spec.dtype)
-            address = _address(result)
+            address = address_of(result)
             self._check(self._functions.sterna_value_copy(handle.pointer, number, address, result.nbytes))
         return result
 
@@ -262,25 +309,9 @@ class Bundle(Shown):
         repeat = arguments.integer("repeat", repeat, 1)
         arguments.done()
         with self._lock:
+            self._leave_outputs()
             times, calls = measure(handle, repeat, lambda: self._check(self._run(handle.pointer)))
-        sources = self._file.sources()
-        result = []
-        for index, measured in enumerate(times):
-            info = library.CNode()
-            self._check(self._functions.sterna_node_info(handle.pointer, index, info))
-            result.append(
-                NodeTime(
-                    index,
-                    text(info.name),
-                    text(info.kernel),
-                    sources[index] if index < len(sources) else (),
-                    info.tasks,
-                    int(np.median(measured)),
-                    min(measured),
-                    int(np.median(calls[index])),
-                )
-            )
-        return result
+        return node_times(handle, times, calls, self._file.sources())
 
     def verify_golden(self, tolerance: float | None = None) -> Replay:
         """Runs the golden sets that `sterna compile --golden N` put into the bundle, and compares every output.
@@ -299,7 +330,12 @@ class Bundle(Shown):
     def close(self) -> None:
         """Frees the model as soon as no array of `get_output` is in use. Further calls raise E0520."""
         with self._lock:
+            if self._on_device is not None and self._open is not None:
+                self._on_device.leave_outputs()
+                for number in self._bound:
+                    self._on_device.bind_input(number, self._inputs[number], None)
             self._open = None
+            self._on_device = self._borrow = None
             self._bound.clear()
             self._output_arrays = {}
 
@@ -341,14 +377,14 @@ class Bundle(Shown):
     def _fits(self, number: int) -> bool:
         return self._bound[number].shape == self._at_present[number].shape
 
-    def _set_address(self, number: int) -> int | None:
-        """Where the array lies that `set_input` set; None, for the model's own memory, if there is none that fits."""
-        return _address(self._bound[number]) if number in self._bound and self._fits(number) else None
+    def _set_array(self, number: int) -> Array | Borrowed | None:
+        """The array that `set_input` set; None, for the model's own memory, if there is none that fits."""
+        return self._bound[number] if number in self._bound and self._fits(number) else None
 
     def _settle(self, handle: Handle) -> None:
         """Binds what `set_input` set and still fits. `run()` then has nothing to check: it calls the right function."""
         for number in self._bound:
-            self._functions.sterna_bind_input(handle.pointer, number, self._set_address(number))
+            self._bind(handle, number, self._set_array(number))
         self._run = self._run_bound if all(map(self._fits, self._bound)) else self._refuse_stale
 
     def _refuse_stale(self, _model: object) -> NoReturn:
@@ -357,7 +393,7 @@ class Bundle(Shown):
             if not self._fits(number):
                 spec = self._at_present[number]
                 title = f'input "{spec.name}" was set with shape {list(array.shape)}, before the sizes changed'
-                where = f"with {_assignments(self._sizes)} the model expects {spec}"
+                where = f"with {assignments(self._sizes)} the model expects {spec}"
                 problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
         raise SternaError(problems)
 
@@ -449,7 +485,7 @@ class Bundle(Shown):
             for number, spec in enumerate(specs):
                 if spec.name == name:
                     return handle.tensor(info, number)
-        where = f"it has: {_names((*self._inputs, *self._outputs))}"
+        where = f"it has: {names_of((*self._inputs, *self._outputs))}"
         raise error("E0509", f'the model has no input or output "{name}"', where)
 
     def _value_table(self) -> dict[str, tuple[int, TensorSpec]]:
@@ -458,23 +494,3 @@ class Bundle(Shown):
             specs = self._specs(None, functions.sterna_value_count, functions.sterna_value_info)
             self._values = {spec.name: (i, spec) for i, spec in enumerate(specs)}
         return self._values
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]  # a third of the time of array.ctypes.data
-    return address
-
-
-def _in_place(array: Array) -> Array:
-    """The array, or a copy if the kernels cannot read it where it is."""
-    if array.flags.c_contiguous and array.flags.aligned:
-        return array
-    return np.require(array, requirements=["C", "A"])
-
-
-def _assignments(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
-
-
-def _names(specs: Sequence[TensorSpec]) -> str:
-    return ", ".join(f'"{spec.name}"' for spec in specs) or "none"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sterna_runtime.advice import Advice, dims
-from sterna_runtime.errors import Diagnostic
+from sterna_runtime.arguments import is_integer
+from sterna_runtime.errors import Diagnostic, SternaError
 
 Expression = int | list[Any]
 """As in graph.json: an integer, `["d", k]`, `["+", e, ...]` and so on."""
@@ -175,6 +176,25 @@ class GivenShape:
 def bounds_text(names: Iterable[str], bounds: Mapping[str, Bounds]) -> str:
     """`batch 1 to 8, seq 1 to 256`"""
     return ", ".join(f"{name} {bounds[name].lo} to {bounds[name].hi}" for name in names)
+
+
+def assignments(sizes: Mapping[str, int]) -> str:
+    """`batch = 1, seq = 7`"""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def check_sizes(bounds: Mapping[str, Bounds], sizes: Mapping[str, Any]) -> None:
+    """Raises E0501 for a name that is no open dimension's, and for a size out of its bounds."""
+    problems = []
+    for name, size in sizes.items():
+        if name not in bounds:
+            has = f"it has: {bounds_text(bounds, bounds)}" if bounds else "all its sizes are fixed"
+            problems.append(Diagnostic("E0501", f'the model has no open dimension "{name}"', (has,)))
+        elif not is_integer(size) or not bounds[name].lo <= size <= bounds[name].hi:
+            wants = f"{bounds[name].lo} to {bounds[name].hi}"
+            problems.append(Diagnostic("E0501", f'dimension "{name}" is {size!r}; the model takes {wants}'))
+    if problems:
+        raise SternaError(problems)
 
 
 def infer(

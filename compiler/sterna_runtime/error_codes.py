@@ -449,8 +449,10 @@ CODES: dict[str, Code] = {
     ),
     "E0606": Code(
         "an input is not an array",
-        "The value has no elements of a numeric type that NumPy could read.",
-        "Give a NumPy array, or an object with `__dlpack__` or `__array__`, for example a PyTorch tensor on the CPU.",
+        "The value has no elements of a numeric type that NumPy could read, or it lies in the memory of a device that "
+        "is not the bundle's, or that nodes on the CPU cannot read.",
+        "Give a NumPy array, or an object with `__dlpack__` or `__array__`, for example a PyTorch tensor on the CPU, "
+        "or on the device of the bundle ([gpu.md](gpu.md#arrays-on-the-device)).",
     ),
     # E07xx quantization, and ONNX as an output
     "E0701": Code(

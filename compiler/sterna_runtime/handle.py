@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from sterna_runtime.dims import Bounds
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.inputs import Array, TensorSpec, dtype_from_name
+
+if TYPE_CHECKING:
+    from sterna_runtime.device_arrays import OnDevice
 
 _FIXES: dict[str, Fix] = {
     "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),
@@ -38,9 +42,11 @@ class Handle:
         self.functions = library.load()
         self._directory = directory
         path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
+        self._tables: ctypes.Array[ctypes.c_void_p] | None = None
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
         if not library.is_replaced() and (kinds := devices.needed(directory)):
-            tables = devices.drivers(kinds)
+            tables = self._tables = devices.drivers(kinds)
+            self._kinds = kinds
             options.devices, options.n_devices = ctypes.addressof(tables), len(tables)
             options.device_cache = devices.cache()
         problem = library.CError()
@@ -48,9 +54,18 @@ class Handle:
         if not self.pointer:
             raise _no_graph(directory) or c_error(self.functions, problem, directory)
 
+    def on_device(self, lock: threading.Lock) -> OnDevice | None:
+        """What binds memory of the bundle's device; `lock` is held while the model runs. None if there is no device."""
+        if not self._tables:
+            return None
+        from sterna_runtime.device_arrays import on_device  # noqa: PLC0415 (most bundles never need it)
+
+        return on_device(self, self._tables[0] or 0, self._kinds[0], lock)
+
     def __del__(self) -> None:
-        if self.pointer:
-            self.functions.sterna_unload(self.pointer)
+        pointer, self.pointer = self.pointer, ctypes.c_void_p()  # finalizers of a cycle come in any order
+        if pointer:
+            self.functions.sterna_unload(pointer)
 
     def check(self, status: int) -> None:
         """Raises what a function has said, if it was an error."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from sterna_runtime.advice import Advice, Fix, shapes
 from sterna_runtime.axes import axes_fix
 from sterna_runtime.dims import Bounds, Dimension, GivenShape, bounds_text, infer
 from sterna_runtime.errors import Diagnostic, SternaError, error
+
+if TYPE_CHECKING:
+    from sterna_runtime.dlpack import Borrowed
 
 Array = npt.NDArray[Any]
 #: DLPack's numbers of devices: those whose memory the CPU reads in place, and names of others.
@@ -73,15 +76,22 @@ def dtype_from_name(name: str) -> np.dtype[Any]:
     return narrow
 
 
+#: Takes an object that lies in the memory of a device, or says what is wrong with it.
+Borrow = Callable[[TensorSpec, Any], "Borrowed | list[Diagnostic]"]
+
+
 def _admits(wanted: tuple[int | str, ...], found: tuple[int, ...]) -> bool:
     """Whether the rank and the fixed sizes are equal."""
     return len(wanted) == len(found) and all(w == f or isinstance(w, str) for w, f in zip(wanted, found, strict=True))
 
 
-def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
+def as_array(spec: TensorSpec, given: Any, borrow: Borrow | None = None) -> Array | Borrowed | list[Diagnostic]:
     """`given` as an array of the right dtype and shape, or what is wrong with it. Open sizes may be any.
 
     An array, or an object with `__dlpack__`, is taken as it is, without a copy; numbers and nested lists are converted.
+
+    Args:
+        borrow: takes memory of a device; None: there is no device.
     """
     if (
         isinstance(given, np.ndarray)
@@ -90,14 +100,21 @@ def as_array(spec: TensorSpec, given: Any) -> Array | list[Diagnostic]:
     ):
         return given
     where = f"the model expects {spec}"
+    array: Array | Borrowed
     try:
         if isinstance(given, np.ndarray):
             array = given
         elif hasattr(given, "__dlpack__"):
-            if (device := _far_device(given)) is not None:
+            if (device := _far_device(given)) is None:
+                array = np.from_dlpack(given)
+            elif borrow is not None:
+                borrowed = borrow(spec, given)
+                if isinstance(borrowed, list):
+                    return borrowed
+                array = borrowed
+            else:
                 title = f'input "{spec.name}" lies in the memory of a device ({device}), which inputs are not read from'
                 return [Diagnostic("E0606", title, (where,), "a copy in the CPU's memory, such as tensor.cpu()")]
-            array = np.from_dlpack(given)
         elif hasattr(given, "__array__"):
             array = np.asarray(given)
         else:
@@ -135,9 +152,17 @@ def _list(specs: Sequence[TensorSpec]) -> str:
     return "its inputs: " + (", ".join(str(spec) for spec in specs) or "none")
 
 
-def match_inputs(specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
+@overload
+def match_inputs(specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]) -> list[Array]: ...
+@overload
+def match_inputs(
+    specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any], borrow: Borrow | None
+) -> list[Array | Borrowed]: ...
+def match_inputs(
+    specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any], borrow: Borrow | None = None
+) -> Sequence[Array | Borrowed]:
     """The arrays in the model's order. Raises a SternaError with everything that is wrong."""
-    arrays, problems = _match(specs, given)
+    arrays, problems = _match(specs, given, borrow)
     if problems:
         raise SternaError(problems)
     return list(arrays.values())
@@ -149,13 +174,14 @@ def match_open_inputs(
     bounds: Mapping[str, Bounds],
     present: dict[str, int],
     at_present: Sequence[TensorSpec],
-) -> tuple[list[Array], dict[str, int]]:
+    borrow: Borrow | None = None,
+) -> tuple[list[Array | Borrowed], dict[str, int]]:
     """The same for a model with open sizes, and the size of every dimension: `present` where no array says it.
 
     Args:
         at_present: `specs` at the present sizes, which are most often those of the next run too.
     """
-    arrays, problems = _match(specs, given)
+    arrays, problems = _match(specs, given, borrow)
     if not problems and all(map(_has_shape, arrays.values(), at_present)):
         return list(arrays.values()), present
     shapes = [GivenShape(spec.name, spec.shape, arrays[spec.name].shape) for spec in specs if spec.name in arrays]
@@ -168,13 +194,13 @@ def match_open_inputs(
     return list(arrays.values()), sizes
 
 
-def _has_shape(array: Array, spec: TensorSpec) -> bool:
+def _has_shape(array: Array | Borrowed, spec: TensorSpec) -> bool:
     return array.shape == spec.shape
 
 
 def _match(
-    specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any]
-) -> tuple[dict[str, Array], list[Diagnostic]]:
+    specs: Sequence[TensorSpec], given: Mapping[str, Any] | Sequence[Any], borrow: Borrow | None
+) -> tuple[dict[str, Array | Borrowed], list[Diagnostic]]:
     """Arrays of the right dtype, rank and fixed sizes by name, and what is wrong with the others."""
     problems: list[Diagnostic] = []
     if isinstance(given, Mapping):
@@ -193,17 +219,29 @@ def _match(
         for name in by_name
         if name not in known
     ]
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, Array | Borrowed] = {}
     for spec in specs:
         if spec.name not in by_name:
             problems.append(Diagnostic("E0601", f'input "{spec.name}" is missing', (f"the model expects {spec}",)))
             continue
-        array = as_array(spec, by_name[spec.name])
-        if isinstance(array, np.ndarray):
-            arrays[spec.name] = array
-        else:
+        array = as_array(spec, by_name[spec.name], borrow)
+        if isinstance(array, list):
             problems += array
+        else:
+            arrays[spec.name] = array
     return arrays, problems
+
+
+def address_of(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]  # a third of the time of array.ctypes.data
+    return address
+
+
+def in_place(array: Array | Borrowed) -> Array | Borrowed:
+    """The array, or a copy if the kernels cannot read it where it is."""
+    if not isinstance(array, np.ndarray) or (array.flags.c_contiguous and array.flags.aligned):
+        return array
+    return np.require(array, requirements=["C", "A"])
 
 
 def only_input(archive: dict[str, Array], names: Sequence[str]) -> dict[str, Array]:
@@ -228,3 +266,7 @@ def read_archive(path: Path) -> dict[str, Array]:
         raise error("E0003", f"{path} cannot be read: {problem.strerror or problem}") from None
     except Exception:  # zipfile, numpy and zlib each have their own
         raise error("E0003", f"{path} is not an .npz archive of arrays", fix="numpy.savez(file, name=array)") from None
+
+
+def names_of(specs: Sequence[TensorSpec]) -> str:
+    return ", ".join(f'"{spec.name}"' for spec in specs) or "none"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sterna_runtime import library
-from sterna_runtime.handle import Handle
+from sterna_runtime.handle import Handle, text
 
 
 @dataclass(frozen=True)
@@ -50,3 +52,26 @@ def measure(handle: Handle, repeat: int, run: Callable[[], None]) -> tuple[list[
     finally:
         functions.sterna_set_on_node(pointer, None, None)
     return times, calls
+
+
+def node_times(
+    handle: Handle, times: Sequence[Sequence[int]], calls: Sequence[Sequence[int]], sources: Sequence[tuple[str, ...]]
+) -> list[NodeTime]:
+    """What was measured, with what the nodes are; `sources` by node, or nothing."""
+    result = []
+    for index, measured in enumerate(times):
+        info = library.CNode()
+        handle.check(handle.functions.sterna_node_info(handle.pointer, index, info))
+        result.append(
+            NodeTime(
+                index,
+                text(info.name),
+                text(info.kernel),
+                sources[index] if index < len(sources) else (),
+                info.tasks,
+                int(np.median(measured)),
+                min(measured),
+                int(np.median(calls[index])),
+            )
+        )
+    return result

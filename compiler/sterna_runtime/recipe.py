@@ -20,8 +20,8 @@ SOURCES = (
 """The files of runtime_c/src, without the extension."""
 
 DEVICES = {
-    "opencl": ("nodes", "opencl", "opencl_driver", "system"),
-    "cuda": ("nodes", "cuda", "cuda_driver", "system"),
+    "opencl": ("bindings", "nodes", "opencl", "opencl_driver", "system"),
+    "cuda": ("bindings", "cuda", "cuda_driver", "cuda_memory", "nodes", "system"),
     "metal": ("nodes", "metal", "system"),
 }
 """Libraries beside the runtime that drive devices: by their kind, the files of runtime_c/devices."""

@@ -24,11 +24,6 @@
 #define STAGED_AT_FIRST ((uint64_t)64 << 10)
 #define GRAPHS 8u
 
-typedef struct memory {
-  struct memory *next;
-  cuda_memory address;
-} memory;
-
 typedef struct kernel {
   cuda_object function;
   const char *name;
@@ -60,7 +55,7 @@ typedef struct device {
   uint32_t n_kernels, oldest;
   kernel *kernels;
   char *names;
-  memory *memories;
+  cuda_blocks blocks;
   uint8_t *staging; /* pinned */
   uint64_t staged, room;
   words steps; /* not handed over yet */
@@ -207,38 +202,44 @@ static cuda_result finish(device *d, const char **what, const char **about) {
 
 static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_error *error) {
   device *d = handle;
-  memory *m = calloc(1, sizeof *m);
-  if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  cuda_block *block = NULL;
   sterna_status status = enter(error);
-  if (status != STERNA_OK) {
-    free(m);
-    return status;
-  }
-  const char *what = "cuMemAlloc";
-  cuda_result code = bytes > SIZE_MAX ? CUDA_OUT_OF_MEMORY : shared.cu.MemAlloc(&m->address, (size_t)bytes);
-  if (code == CUDA_OUT_OF_MEMORY) {
-    size_t unused = 0, all = 0;
-    (void)shared.cu.MemGetInfo(&unused, &all);
-    free(m);
-    (void)leave(CUDA_SUCCESS, "", "", NULL);
-    return system_fail(error, STERNA_RESOURCES,
-                            "CUDA (%.60s): a buffer of %llu bytes is needed, and %llu of %llu are free: take a smaller batch or model, or compile "
-                            "with --target host",
-                            shared.name, (unsigned long long)bytes, (unsigned long long)unused, (unsigned long long)all);
-  }
-  if (code != CUDA_SUCCESS) {
-    free(m);
-    return leave(code, what, "", error);
-  }
-  m->next = d->memories;
-  d->memories = m;
-  *out = m;
-  what = "cuMemsetD8Async";
-  code = shared.cu.MemsetD8Async(m->address, 0, (size_t)bytes, d->stream);
-  return leave(code, what, "", error);
+  if (status != STERNA_OK) return status;
+  status = sterna_cuda_take(&d->blocks, bytes, &block, error);
+  *out = block;
+  cuda_result code = status == STERNA_OK ? shared.cu.MemsetD8Async(block->address, 0, (size_t)bytes, d->stream) : CUDA_SUCCESS;
+  sterna_status left = leave(code, "cuMemsetD8Async", "", error);
+  return status != STERNA_OK ? status : left;
 }
 
-static cuda_memory address_of(const void *handle, uint64_t first) { return ((const memory *)handle)->address + first; }
+static sterna_status adopt(void *handle, const sterna_device_memory *given, void **out, sterna_error *error) {
+  device *d = handle;
+  cuda_block *block = NULL;
+  sterna_status status = enter(error);
+  if (status != STERNA_OK) return status;
+  status = sterna_cuda_adopt(&d->blocks, given->handle, given->first, given->bytes, &block, error);
+  *out = block;
+  (void)leave(CUDA_SUCCESS, "", "", NULL);
+  return status;
+}
+
+static void release(void *handle, void *memory) {
+  device *d = handle;
+  bool entered = shared.cu.CtxPushCurrent(shared.context) == CUDA_SUCCESS;
+  sterna_cuda_let_go(&d->blocks, memory);
+  if (entered) (void)leave(CUDA_SUCCESS, "", "", NULL);
+}
+
+static uint64_t handle_of(const void *memory) { return ((const cuda_block *)memory)->address; }
+
+static void place(void *handle, sterna_device_place *place) {
+  const device *d = handle;
+  place->number = shared.device;
+  place->queue = (uint64_t)(uintptr_t)d->stream;
+  place->context = (uint64_t)(uintptr_t)shared.context;
+}
+
+static cuda_memory address_of(const void *handle, uint64_t first) { return ((const cuda_block *)handle)->address + first; }
 
 /* Pinned memory for a copy, from the byte `at` on; what is there is handed over first if there is no room left. */
 static cuda_result stage(device *d, uint64_t bytes, uint64_t *at, const char **what, const char **about) {
@@ -401,12 +402,7 @@ static void close_device(void *handle) {
     forget(&d->graphs[i]);
     free(d->graphs[i].steps.data);
   }
-  while (d->memories != NULL) {
-    memory *m = d->memories;
-    d->memories = m->next;
-    (void)shared.cu.MemFree(m->address);
-    free(m);
-  }
+  sterna_cuda_free(&d->blocks);
   if (d->staging != NULL) (void)shared.cu.MemFreeHost(d->staging);
   if (d->start != NULL) (void)shared.cu.EventDestroy(d->start);
   if (d->end != NULL) (void)shared.cu.EventDestroy(d->end);
@@ -476,6 +472,7 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
 
 const sterna_device_api *sterna_cuda(void) {
   static const sterna_device_api api = {sizeof(sterna_device_api), "cuda", open_device, close_device, allocate,
-                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes};
+                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes,
+                                        place, adopt, release, handle_of, &sterna_device_bindings_of_nodes};
   return &api;
 }

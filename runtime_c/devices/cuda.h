@@ -34,4 +34,25 @@ sterna_status sterna_cuda_check(const sterna_device_module *module, sterna_error
 /* Compiles a module's text. */
 sterna_status sterna_cuda_load(const sterna_device_module *module, cuda_object *out, sterna_error *error);
 
+/* ---- cuda_memory.c: memory of one device; callers have made the context current ---- */
+
+typedef struct cuda_block {
+  struct cuda_block *next;
+  cuda_memory address;
+  uint64_t bytes;
+  bool is_own; /* else others have allocated it, and free it */
+} cuda_block;
+
+/* What is in use, and what was let go and serves again. */
+typedef struct cuda_blocks {
+  cuda_block *used, *spare;
+  unsigned n_spare;
+} cuda_blocks;
+
+sterna_status sterna_cuda_take(cuda_blocks *blocks, uint64_t bytes, cuda_block **out, sterna_error *error);
+/* Memory of others, if it is on this device and aligned. */
+sterna_status sterna_cuda_adopt(cuda_blocks *blocks, cuda_memory address, uint64_t first, uint64_t bytes, cuda_block **out, sterna_error *error);
+void sterna_cuda_let_go(cuda_blocks *blocks, cuda_block *block);
+void sterna_cuda_free(cuda_blocks *blocks);
+
 #endif

@@ -42,7 +42,8 @@ enum {
   CUDA_JIT_ERROR_LOG_BUFFER = 5,
   CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
   CUDA_STREAM_NON_BLOCKING = 1,
-  CUDA_STREAM_CAPTURE_THREAD_LOCAL = 1
+  CUDA_STREAM_CAPTURE_THREAD_LOCAL = 1,
+  CUDA_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9
 };
 
 /* X(member, symbol, parameters): what every driver since CUDA 10.1 has. */
@@ -59,6 +60,8 @@ enum {
   X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", (cuda_device))                                                  \
   X(CtxPushCurrent, "cuCtxPushCurrent_v2", (cuda_object))                                                                 \
   X(CtxPopCurrent, "cuCtxPopCurrent_v2", (cuda_object *))                                                                 \
+  X(CtxSynchronize, "cuCtxSynchronize", (void))                                                                           \
+  X(PointerGetAttribute, "cuPointerGetAttribute", (void *, int, cuda_memory))                                             \
   X(MemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                                                  \
   X(MemAlloc, "cuMemAlloc_v2", (cuda_memory *, size_t))                                                                   \
   X(MemFree, "cuMemFree_v2", (cuda_memory))                                                                               \

@@ -305,7 +305,8 @@ static sterna_status wait_for_all(void *handle, uint64_t *nanoseconds, sterna_er
 
 const sterna_device_api *sterna_metal(void) {
   static const sterna_device_api api = {sizeof(sterna_device_api), "metal", open_device, close_device, allocate,
-                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes};
+                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes,
+                                        NULL, NULL, NULL, NULL, NULL};
   return &api;
 }
 

@@ -6,46 +6,7 @@
 #include "../src/internal.h"
 #include "../src/json.h"
 #include "nodes.h"
-
-/* A kernel of a device: which of its module it is, and the most tasks of a node. */
-typedef struct device_kernel {
-  uint32_t place, number, most_tasks;
-  bool checks;
-} device_kernel;
-
-typedef struct device {
-  const sterna_device_api *api;
-  void *handle; /* NULL until it is open */
-  const char *module;
-  file_entry file;
-  size_t needs_at; /* of the list in the text */
-  uint32_t n_kernels;
-  sterna_device_kernel *kernels;
-  uint64_t arena_bytes, scratch_bytes, params_at, params_bytes;
-  void *arena, *scratch, *params, *sizes, *status; /* memory of the device */
-  void **inputs, **outputs;                        /* likewise, by number; NULL where no node touches them */
-  int64_t *known;                                  /* the sizes that it has */
-} device;
-
-/* What a node of a device does. */
-typedef struct work {
-  sterna_device_launch launch;
-  const value *copied; /* not NULL: this is copied instead, */
-  bool copies_out;     /* from the device */
-  bool checks;
-} work;
-
-typedef struct devices {
-  uint32_t n;
-  device *list;
-  device_kernel *kernels; /* by kernel of graph.json */
-  work *works;            /* by node */
-  uint32_t results_at;    /* from this node on there are only copies out, which no other node reads */
-  bool is_ready;          /* memory has been taken */
-} devices;
-
-static devices *all(const sterna_model *model) { return model->devices; }
-static device *at_place(const sterna_model *model, uint32_t place) { return &all(model)->list[place - 1]; }
+#include "nodes_records.h"
 
 /* ---- Reading ---- */
 
@@ -189,6 +150,9 @@ static sterna_status prepare(sterna_model *model, device *d) {
   d->known = heap_take(&model->heap, model->n_dims, sizeof *d->known);
   if (d->inputs == NULL || d->known == NULL) return STERNA_RESOURCES;
   d->outputs = d->inputs + model->n_inputs;
+  d->foreign_inputs = heap_take(&model->heap, (uint64_t)model->n_inputs + model->n_outputs, sizeof *d->foreign_inputs);
+  if (d->foreign_inputs == NULL) return STERNA_RESOURCES;
+  d->foreign_outputs = d->foreign_inputs + model->n_inputs;
   memset(d->known, 0xff, (size_t)sizes); /* none that is right */
   sterna_status status = take(model, d, d->arena_bytes, &d->arena);
   if (status == STERNA_OK) status = take(model, d, d->scratch_bytes, &d->scratch);
@@ -213,7 +177,22 @@ static sterna_status span_of(sterna_model *model, const device *d, const value *
   void **memory = v->storage == CLASS_INPUT ? &d->inputs[v->signature] : &d->outputs[v->signature];
   sterna_status status = *memory == NULL ? take(model, d, v->bytes, memory) : STERNA_OK;
   span->memory = *memory;
+  const foreign *bound = v->storage == CLASS_INPUT ? &d->foreign_inputs[v->signature] : &d->foreign_outputs[v->signature];
+  if (bound->memory == NULL) return status;
+  span->memory = bound->memory;
+  span->first = bound->first;
   return status;
+}
+
+/* Whether an input or output is in a program's memory of the device, from and to which nothing is copied. */
+static bool is_foreign(const device *d, const value *v) {
+  return (v->storage == CLASS_INPUT && d->foreign_inputs[v->signature].memory != NULL) ||
+         (v->storage == CLASS_OUTPUT && d->foreign_outputs[v->signature].memory != NULL);
+}
+
+/* The caller's memory of an input or output has room for its present sizes, and no more. */
+static uint64_t bytes_of(const value *v) {
+  return v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT ? v->tensor.bytes : v->bytes;
 }
 
 /* ---- Nodes ---- */
@@ -356,8 +335,8 @@ static sterna_status bring(sterna_model *model, const device *d, void *here, con
 static sterna_status copy(sterna_model *model, const device *d, const work *w, bool waits) {
   const value *v = w->copied;
   sterna_device_span span;
-  /* The caller's memory of an input or output has room for its present sizes, and no more. */
-  uint64_t bytes = v->storage == CLASS_INPUT || v->storage == CLASS_OUTPUT ? v->tensor.bytes : v->bytes;
+  uint64_t bytes = bytes_of(v);
+  if (is_foreign(d, v)) return STERNA_OK;
   sterna_status status = span_of(model, d, v, &span);
   if (status != STERNA_OK || bytes == 0) return status;
   uint8_t *here = value_address(model, v);
@@ -421,8 +400,8 @@ static sterna_status fetch(sterna_model *model, const value *v) {
   const device *d = at_place(model, v->place);
   sterna_device_span span;
   sterna_status status = span_of(model, d, v, &span);
-  if (status != STERNA_OK || v->bytes == 0) return status;
-  return bring(model, d, value_address(model, v), &span, v->bytes);
+  if (status != STERNA_OK || bytes_of(v) == 0) return status;
+  return bring(model, d, value_address(model, v), &span, bytes_of(v));
 }
 
 static sterna_status reset(sterna_model *model, const state *s) {

@@ -151,6 +151,57 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
   return code == CL_SUCCESS ? STERNA_OK : sterna_opencl_said(error, code, "clEnqueueFillBuffer", "");
 }
 
+static sterna_status adopt(void *handle, const sterna_device_memory *given, void **out, sterna_error *error) {
+  device *d = handle;
+  cl_object buffer = (cl_object)(uintptr_t)given->handle, context = NULL;
+  size_t bytes = 0;
+  cl_int code = shared.cl.GetMemObjectInfo(buffer, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+  if (code == CL_SUCCESS) code = shared.cl.GetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+  if (code != CL_SUCCESS) return sterna_opencl_said(error, code, "clGetMemObjectInfo", "");
+  if (context != shared.context)
+    return system_fail(error, STERNA_BAD_ARGUMENT, "OpenCL (%.60s): the memory is of another context than the models': allocate it in "
+                              "theirs", shared.name);
+  if (given->first > bytes || given->bytes > bytes - given->first)
+    return system_fail(error, STERNA_BAD_ARGUMENT, "OpenCL (%.60s): the memory has %llu bytes; %llu from byte %llu on are needed", shared.name,
+                              (unsigned long long)bytes, (unsigned long long)given->bytes, (unsigned long long)given->first);
+  memory *m = calloc(1, sizeof *m);
+  if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  code = shared.cl.RetainMemObject(buffer);
+  if (code != CL_SUCCESS) {
+    free(m);
+    return sterna_opencl_said(error, code, "clRetainMemObject", "");
+  }
+  m->buffer = buffer;
+  m->next = d->memories;
+  d->memories = m;
+  *out = m;
+  return STERNA_OK;
+}
+
+/* The driver frees a buffer when what is queued is done, in whatever queue. */
+static void release(void *handle, void *given) {
+  device *d = handle;
+  for (memory **at = &d->memories; *at != NULL; at = &(*at)->next) {
+    memory *m = *at;
+    if (m != given) continue;
+    *at = m->next;
+    /* Another buffer may get the same address: launches set their arguments anew. */
+    for (uint32_t i = 0; i < d->n_kernels; i++) d->kernels[i].n_set = 0;
+    (void)shared.cl.ReleaseMemObject(m->buffer);
+    free(m);
+    return;
+  }
+}
+
+static uint64_t handle_of(const void *handle) { return (uint64_t)(uintptr_t)((const memory *)handle)->buffer; }
+
+static void place(void *handle, sterna_device_place *place) {
+  const device *d = handle;
+  place->number = 0;
+  place->queue = (uint64_t)(uintptr_t)d->queue;
+  place->context = (uint64_t)(uintptr_t)shared.context;
+}
+
 static cl_object buffer_of(const void *handle) { return ((const memory *)handle)->buffer; }
 
 static sterna_status copy_in(void *handle, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
@@ -238,6 +289,7 @@ static sterna_status wait_for_all(void *handle, uint64_t *nanoseconds, sterna_er
 
 const sterna_device_api *sterna_opencl(void) {
   static const sterna_device_api api = {sizeof(sterna_device_api), "opencl", open_device, close_device, allocate,
-                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes};
+                                        copy_in, copy_out, launch_kernel, wait_for_all, &sterna_device_nodes,
+                                        place, adopt, release, handle_of, &sterna_device_bindings_of_nodes};
   return &api;
 }

@@ -49,6 +49,8 @@ enum {
   CL_CONTEXT_PLATFORM = 0x1084,
   CL_QUEUE_PROFILING_ENABLE = 1 << 1,
   CL_MEM_READ_WRITE = 1 << 0,
+  CL_MEM_SIZE = 0x1102,
+  CL_MEM_CONTEXT = 0x1106,
   CL_PROGRAM_BINARY_SIZES = 0x1165,
   CL_PROGRAM_BINARIES = 0x1166,
   CL_PROGRAM_BUILD_LOG = 0x1183,
@@ -80,6 +82,8 @@ enum {
   X(cl_int, GetKernelWorkGroupInfo, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))                            \
   X(cl_int, SetKernelArg, (cl_object, cl_uint, size_t, const void *))                                                     \
   X(cl_object, CreateBuffer, (cl_object, cl_bits, size_t, void *, cl_int *))                                              \
+  X(cl_int, GetMemObjectInfo, (cl_object, cl_uint, size_t, void *, size_t *))                                             \
+  X(cl_int, RetainMemObject, (cl_object))                                                                                 \
   X(cl_int, ReleaseMemObject, (cl_object))                                                                                \
   X(cl_int, EnqueueFillBuffer,                                                                                            \
     (cl_object, cl_object, const void *, size_t, size_t, size_t, cl_uint, const cl_object *, cl_object *))                \

@@ -59,6 +59,49 @@ typedef struct sterna_device_launch {
   void *sizes, *scratch, *status;  /* memory of the device */
 } sterna_device_launch;
 
+/* Where a device is, as others that use it count and name it. */
+typedef struct sterna_device_place {
+  size_t size;      /* sizeof(sterna_device_place) */
+  int32_t number;   /* CUDA: of the device; OpenCL: 0 */
+  uint32_t reserved;
+  uint64_t queue;   /* CUDA: the stream, OpenCL: the command queue, in whose order this model copies and launches */
+  uint64_t context; /* CUDA: the primary context; OpenCL: the context that memory has to be of */
+} sterna_device_place;
+
+/* Where kernels expect a tensor to begin. */
+#define STERNA_DEVICE_ALIGNMENT 16
+
+/* Memory of the device that a program has. */
+typedef struct sterna_device_memory {
+  size_t size;     /* sizeof(sterna_device_memory) */
+  uint64_t handle; /* CUDA: an address; OpenCL: a cl_mem */
+  uint64_t first;  /* byte there at which the tensor begins, so that it is aligned to STERNA_DEVICE_ALIGNMENT */
+  uint64_t bytes;  /* from there on, at least as many as the tensor has */
+  void *own;       /* of sterna_device_bindings.allocate; NULL: memory that others have allocated */
+} sterna_device_memory;
+
+/* Inputs and outputs in memory of the device, without copies: functions for programs.
+ *
+ *   sterna_device_memory memory = {sizeof memory, (uint64_t)pointer, 0, bytes, NULL};
+ *   sterna_cuda()->bindings->bind_input(model, 0, &memory);
+ *
+ * Runs read what is there when they come to it in the order of the model's queue, and are done with it when they return. */
+typedef struct sterna_device_bindings {
+  /* Where the model's device is. */
+  sterna_status (*place)(sterna_model *model, sterna_device_place *place);
+  /* As sterna_bind_input and sterna_bind_output: from now on the tensor is there; NULL: in the CPU's memory again.
+   * STERNA_NOT_AVAILABLE for a tensor that nodes on the CPU read or write, STERNA_BAD_ARGUMENT for memory of another device,
+   * too small or not aligned. The memory is not copied, and never freed. */
+  sterna_status (*bind_input)(sterna_model *model, uint32_t index, const sterna_device_memory *memory);
+  sterna_status (*bind_output)(sterna_model *model, uint32_t index, const sterna_device_memory *memory);
+  /* Zeroed memory of the model's device, until it is released or the model unloaded. */
+  sterna_status (*allocate)(sterna_model *model, uint64_t bytes, sterna_device_memory *memory);
+  /* Others may still work on it: it is used again when they are done. Bindings to it have to be taken back before. */
+  void (*release)(sterna_model *model, sterna_device_memory *memory);
+  /* Copies to the CPU's memory, behind all that the model has queued, and waits for it. */
+  sterna_status (*copy_out)(sterna_model *model, void *to, const sterna_device_memory *memory, uint64_t bytes);
+} sterna_device_bindings;
+
 struct sterna_device_api {
   size_t size;      /* sizeof(sterna_device_api): the record grows at the end */
   const char *kind; /* as in graph.json: "opencl" ... */
@@ -78,6 +121,16 @@ struct sterna_device_api {
   sterna_status (*wait)(void *device, uint64_t *nanoseconds, sterna_error *error);
   /* What runs the nodes of any device for the C runtime of the same version: every library of devices has it. */
   const void *support;
+  /* Where the device is. */
+  void (*place)(void *device, sterna_device_place *place);
+  /* Memory that others have allocated, as `allocate` gives it; STERNA_BAD_ARGUMENT if it is not this device's. */
+  sterna_status (*adopt)(void *device, const sterna_device_memory *given, void **memory, sterna_error *error);
+  /* Gives back what `allocate` or `adopt` gave. What is queued may still use it. */
+  void (*release)(void *device, void *memory);
+  /* The handle of sterna_device_memory. */
+  uint64_t (*handle_of)(const void *memory);
+  /* NULL: memory of the device stays the model's own. */
+  const sterna_device_bindings *bindings;
 };
 
 #ifdef __cplusplus

@@ -139,7 +139,8 @@ static void on_node(void *user, uint32_t node, const char *name, uint64_t nanose
 /* One life of a model; whether it came to its end. */
 static int life(const char *bundle) {
   static const sterna_device_api api = {sizeof(sterna_device_api), "opencl", open_fake, close_fake, allocate_fake, copy_in_fake,
-                                        copy_out_fake, launch_fake, wait_fake, &sterna_device_nodes};
+                                        copy_out_fake, launch_fake, wait_fake, &sterna_device_nodes,
+                                        NULL, NULL, NULL, NULL, NULL};
   static const sterna_device_api *const devices[] = {&api};
   sterna_options options;
   sterna_error error;

@@ -148,6 +148,18 @@ API result cuCtxPopCurrent_v2(void **which) {
 }
 API long test_cuda_current() { return (long)stack.size(); }
 
+API result cuCtxSynchronize() {
+  ENTER("cuCtxSynchronize");
+  for (Stream *stream : streams)
+    if (result code = run(stream)) return code;
+  return 0;
+}
+API result cuPointerGetAttribute(void *out, int which, address at) {
+  ENTER("cuPointerGetAttribute");
+  if (which != 9 || !valid(at, 1)) return 1;
+  *(int *)out = 0;
+  return 0;
+}
 API result cuMemGetInfo_v2(size_t *unused, size_t *all) { *all = (size_t)settings["memory"], *unused = *all - used; return 0; }
 API result cuMemAlloc_v2(address *out, size_t bytes) {
   ENTER("cuMemAlloc");

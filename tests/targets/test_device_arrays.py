@@ -1,0 +1,405 @@
+"""Inputs and outputs in a device's memory by DLPack: bound where they are, given back once, refused with a code.
+
+CUDA is the test driver's (`support/cuda_driver.cpp`), whose streams do nothing before somebody waits, so that an order
+that is missing is seen; OpenCL is PoCL, with buffers of pyopencl.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import sterna
+from sterna.errors import SternaError
+from sterna_runtime import Bundle, device_arrays, dlpack
+from sterna_runtime.device_arrays import DeviceArray
+from support.control_flow import numbers
+from support.cuda_driver import Driver
+from support.device_bundles import opencl
+from support.open_networks import rows
+from support.tools import ROOT, need, run
+
+SHAPE = (6, 40)
+FLOAT = TensorProto.FLOAT
+
+
+def network() -> Any:
+    """y = -x, and z = x + 1 of another node."""
+    fed = [helper.make_tensor_value_info("x", FLOAT, SHAPE)]
+    made = [helper.make_tensor_value_info(name, FLOAT, SHAPE) for name in ("y", "z")]
+    nodes = [
+        helper.make_node("Neg", ["x"], ["y"], name="negate"),
+        helper.make_node("Softmax", ["x"], ["z"], name="soften"),
+    ]
+    return helper.make_model(
+        helper.make_graph(nodes, "net", fed, made), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+
+
+def expected(x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return {"y": -x, "z": powers / powers.sum(1, keepdims=True)}
+
+
+def agree(found: dict[str, Any], x: np.ndarray[Any, Any]) -> None:
+    for name, wanted in expected(x).items():
+        array = found[name].numpy() if isinstance(found[name], DeviceArray) else found[name]
+        np.testing.assert_allclose(array, wanted, 1e-6, 1e-6)
+
+
+def of_device(array: Any) -> DeviceArray:
+    assert isinstance(array, DeviceArray)
+    return array
+
+
+def place_of(array: Any) -> int:
+    return int(of_device(array)._memory.record.handle)
+
+
+class Tensor:
+    """An array that another library has in a device's memory; `given` counts capsules, `returned` their deleters."""
+
+    def __init__(self, array: np.ndarray[Any, Any], handle: int, device: tuple[int, int], **other: Any) -> None:
+        self.array, self.handle, self.device = array, handle, device
+        self.shape = other.get("shape", array.shape)
+        self.strides = other.get("strides")
+        self.first = other.get("first", 0)
+        self.versioned = other.get("versioned", True)
+        self.lanes = other.get("lanes", 1)
+        self.streams: list[int | None] = []
+        self.returned = 0
+        self._kept: list[Any] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+    def __dlpack__(self, stream: int | None = None, **options: Any) -> Any:
+        if options and not self.versioned:
+            raise TypeError("unexpected keyword argument")
+        self.before(stream)
+        self.streams.append(stream)
+        name = b"dltensor_versioned" if self.versioned else b"dltensor"
+        record = dlpack._RECORDS[name]()
+
+        def delete(_address: int) -> None:
+            self.returned += 1
+
+        deleter = dlpack._DELETER(delete)
+        shape = (ctypes.c_int64 * max(1, len(self.shape)))(*self.shape)
+        strides = None if self.strides is None else (ctypes.c_int64 * len(self.strides))(*self.strides)
+        code, bits = dlpack._CODES[self.array.dtype.name]
+        record.tensor = dlpack._Tensor(
+            self.handle, dlpack._Device(*self.device), len(self.shape), dlpack._Type(code, bits, self.lanes), shape,
+            strides, self.first,
+        )  # fmt: skip
+        record.deleter = ctypes.cast(deleter, ctypes.c_void_p)
+        if self.versioned:
+            record.major, record.minor = 1, 1
+        self._kept.append((record, deleter, shape, strides, name))
+        return dlpack._new(ctypes.addressof(record), name, None)
+
+    def before(self, stream: int | None) -> None:
+        """What is done on a stream so that what follows there sees the array."""
+
+
+# ---------------------------------------------------------------- CUDA
+
+
+class CudaTensor(Tensor):
+    """Its elements are written by a copy on the stream that asks for it, and so by nobody if that is another one."""
+
+    def __init__(self, cuda: Driver, array: np.ndarray[Any, Any], offset: int = 0, **other: Any) -> None:
+        self.cuda = cuda.library
+        context, address = ctypes.c_void_p(), ctypes.c_uint64()
+        self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+        self.cuda.cuCtxPushCurrent_v2(context)
+        assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes + 64)) == 0
+        self.base, self.is_written = address.value, False
+        super().__init__(array, address.value + offset, other.pop("device", (2, 0)), **other)
+
+    def before(self, stream: int | None) -> None:
+        if self.is_written:
+            return
+        here, size = self.array.ctypes.data, ctypes.c_size_t(self.array.nbytes)
+        there = ctypes.c_uint64(self.handle + self.first)
+        assert self.cuda.cuMemcpyHtoDAsync_v2(there, ctypes.c_void_p(here), size, ctypes.c_void_p(stream)) == 0
+
+    def free(self) -> None:
+        self.cuda.cuCtxSynchronize()
+        self.cuda.cuMemFree_v2(ctypes.c_uint64(self.base))
+        self.cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+        self.cuda.cuDevicePrimaryCtxRelease(0)
+
+
+@pytest.fixture
+def bundle(cuda: Driver) -> Iterator[Bundle]:
+    cuda.reset()
+    with sterna.compile(network(), "cuda") as loaded:
+        yield loaded
+    gc.collect()
+    held = cuda.held, cuda.contexts
+    cuda.reset()
+    assert held == (0, 0)
+
+
+@pytest.mark.family("cuda")
+def test_cuda_in_and_out_without_copies(bundle: Bundle, cuda: Driver) -> None:
+    """Neither copies for inputs nor for outputs, one wait; the array's user is asked to order the model's stream."""
+    assert bundle.device is not None
+    assert (bundle.device.kind, bundle.device.number) == ("cuda", 0)
+    for versioned in (True, False):
+        for number in range(5):
+            x = numbers(*SHAPE) + number
+            given = CudaTensor(cuda, x, first=32 if number == 1 else 0, versioned=versioned)
+            copies = cuda.calls("cuMemcpyHtoDAsync"), cuda.calls("cuMemcpyDtoHAsync")
+            waits = cuda.calls("cuStreamSynchronize")
+            found = bundle.run_on_device({"x": given})
+            # The one copy is that of the array's user.
+            assert (cuda.calls("cuMemcpyHtoDAsync"), cuda.calls("cuMemcpyDtoHAsync")) == (copies[0] + 1, copies[1])
+            assert cuda.calls("cuStreamSynchronize") <= waits + 1
+            assert (given.streams, given.returned) == ([bundle.device.queue], 1)
+            assert all(isinstance(array, DeviceArray) for array in found.values())
+            agree(found, x)
+            agree(bundle.run({"x": given}), x)
+            assert given.returned == 2
+            agree(bundle.run({"x": x}), x)
+            given.free()
+
+
+@pytest.mark.family("cuda")
+def test_cuda_outputs_are_memory_of_their_own(bundle: Bundle, cuda: Driver) -> None:
+    """A capsule keeps an output's memory, which no later run writes, and which serves again when all let go of it."""
+    first, second = numbers(*SHAPE), numbers(*SHAPE) + 1
+    kept = bundle.run_on_device({"x": first})
+    borrowed = dlpack.Borrowed(kept["y"].__dlpack__(max_version=(1, 0)))
+    other = bundle.run_on_device({"x": second})
+    bundle.run({"x": second})
+    bundle.profile()
+    agree(kept, first)
+    agree(other, second)
+    address = borrowed.handle
+    assert (borrowed.device, borrowed.shape, borrowed.type_name) == ((2, 0), SHAPE, "float32")
+    assert borrowed.is_dense
+    # It goes in again, as any other library's.
+    agree(bundle.run({"x": kept["y"]}), -first)
+    del kept, other
+    held = bundle.run_on_device({"x": first})
+    assert address not in {place_of(array) for array in held.values()}
+    borrowed.release()
+    borrowed.release()
+    allocated = cuda.calls("cuMemAlloc")
+    seen = {place_of(array) for _ in range(3) for array in bundle.run_on_device({"x": second}).values()}
+    assert address in seen
+    assert cuda.calls("cuMemAlloc") <= allocated + 1
+    capsule = held["y"].__dlpack__()
+    del capsule  # nobody has taken it
+    assert not dlpack._given
+    agree(held, first)
+
+
+@pytest.mark.family("cuda")
+def test_cuda_inputs_that_stay(bundle: Bundle, cuda: Driver) -> None:
+    """`set_input` reads an array on the device at every run, keeps it, and gives it back once when another is set."""
+    x = numbers(*SHAPE)
+    given = CudaTensor(cuda, x)
+    bundle.set_input("x", given)
+    for scale in (1, 2):
+        given.array = x * scale
+        given.before(bundle.device.queue if bundle.device else None)
+        bundle.run()
+        agree({name: bundle.get_output(name) for name in ("y", "z")}, x * scale)
+    agree(bundle.run({"x": x}), x)
+    bundle.run()
+    agree({name: bundle.get_output(name) for name in ("y", "z")}, x * 2)
+    assert given.returned == 0
+    bundle.set_input("x", x)
+    assert given.returned == 1
+    bundle.run()
+    agree({name: bundle.get_output(name) for name in ("y", "z")}, x)
+    bundle.run_on_device({"x": x + 1})
+    np.testing.assert_allclose(bundle.intermediate("y"), -x - 1)
+    given.free()
+
+
+@pytest.mark.family("cuda")
+def test_cuda_refused(bundle: Bundle, cuda: Driver) -> None:
+    x = numbers(*SHAPE)
+    whole = x.size
+    cases: list[tuple[dict[str, Any], np.ndarray[Any, Any], str, str]] = [
+        ({"device": (2, 3)}, x, "E0606", "device 3"),
+        ({"device": (4, 0)}, x, "E0606", "another kind of device"),
+        ({"strides": (1, SHAPE[0])}, x, "E0605", "not C-contiguous"),
+        ({"offset": 4}, x, "E0605", "not aligned to 16 bytes"),
+        ({"first": 8}, x, "E0605", "not aligned to 16 bytes"),
+        ({"lanes": 4}, x, "E0603", "type (2, 32, 4) of DLPack"),
+        ({}, x.astype(np.float64), "E0603", "dtype float64"),
+        ({"shape": (whole,)}, x, "E0604", f"shape [{whole}]"),
+    ]
+    for other, array, code, says in cases:
+        given = CudaTensor(cuda, array, **other)
+        for use in (
+            lambda a: bundle.run({"x": a}),
+            lambda a: bundle.run_on_device([a]),
+            lambda a: bundle.set_input("x", a),
+        ):
+            with pytest.raises(SternaError) as caught:
+                use(given)
+            assert caught.value.codes == (code,)
+            assert says in str(caught.value)
+        del caught
+        gc.collect()
+        assert given.returned == len(given.streams)
+        given.free()
+    nowhere = CudaTensor(cuda, x)
+    nowhere.is_written = True
+    nowhere.handle = x.ctypes.data + -x.ctypes.data % 16
+    with pytest.raises(SternaError, match="is not of this device, number 0"):
+        bundle.run({"x": nowhere})
+    nowhere.free()
+    agree(bundle.run({"x": x}), x)
+    with pytest.raises(BufferError, match="use numpy"):
+        of_device(bundle.run_on_device({"x": x})["y"]).__dlpack__(dl_device=(1, 0))
+
+
+@pytest.mark.family("cuda")
+def test_cuda_nodes_on_the_cpu(cuda: Driver) -> None:
+    """An input that the CPU reads is refused there; an output that it computes is NumPy's."""
+    cuda.reset()
+    x = numbers(*SHAPE)
+    with sterna.compile(network(), "cuda", device_for={"*negate*": "cpu"}) as loaded:
+        found = loaded.run_on_device({"x": x})
+        assert isinstance(found["y"], np.ndarray)
+        assert isinstance(found["z"], DeviceArray)
+        agree(found, x)
+        given = CudaTensor(cuda, x)
+        with pytest.raises(SternaError, match=r"E0606.*nodes on the CPU read it"):
+            loaded.run({"x": given})
+        assert given.returned == 1
+        given.free()
+    with sterna.compile(network()) as here:
+        assert here.device is None
+        agree(here.run_on_device({"x": x}), x)
+
+
+@pytest.mark.family("cuda")
+def test_cuda_open_sizes(cuda: Driver) -> None:
+    cuda.reset()
+    dims = {"batch": (1, 4), "length": (2, 40)}
+    with sterna.compile(rows(), "cuda", dims=dims) as there, sterna.compile(rows(), dims=dims) as here:
+        for batch, length in ((4, 40), (1, 4), (3, 17)):
+            x = numbers(batch, length)
+            given = CudaTensor(cuda, x)
+            found = there.run_on_device({"x": given})
+            for name, wanted in here.run({"x": x}).items():
+                array = found[name]
+                assert array.shape == wanted.shape
+                taken = array.numpy() if isinstance(array, DeviceArray) else array
+                np.testing.assert_allclose(taken, wanted, 1e-4, 1e-5)
+            given.free()
+
+
+@pytest.mark.family("cuda")
+def test_arrays_outlive_the_bundle(cuda: Driver) -> None:
+    cuda.reset()
+    x = numbers(*SHAPE)
+    with sterna.compile(network(), "cuda") as loaded:
+        found = loaded.run_on_device({"x": x})
+        again = of_device(found["y"]).__dlpack__()
+    agree(found, x)
+    del found
+    gc.collect()
+    assert cuda.held > 0
+    del again
+    gc.collect()
+    assert cuda.held == 0
+
+
+# ---------------------------------------------------------------- OpenCL
+
+
+@pytest.mark.family("opencl")
+def test_opencl_in_and_out_without_copies(tmp_path: Path) -> None:
+    """Buffers of pyopencl in the model's context, a part of one, and one of another context, which is refused."""
+    cl = pytest.importorskip("pyopencl", reason="another library with OpenCL's memory")
+    with opencl(tmp_path), sterna.compile(network(), "opencl") as loaded:
+        assert loaded.device is not None
+        context = cl.Context.from_int_ptr(loaded.device.context)
+        queue = cl.CommandQueue.from_int_ptr(loaded.device.queue)
+        x = numbers(*SHAPE)
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, x.nbytes + 64)
+        for number in range(3):
+            first = 64 if number == 1 else 0
+            cl.enqueue_copy(queue, buffer, x + number, dst_offset=first, is_blocking=False)
+            given = Tensor(x, buffer.int_ptr, (4, 0), first=first)
+            found = loaded.run_on_device({"x": given})
+            assert (given.streams, given.returned) == ([None], 1)
+            agree(found, x + number)
+            agree(loaded.run({"x": given}), x + number)
+            shown = dlpack.Borrowed(of_device(found["y"]).__dlpack__())
+            seen = np.empty(SHAPE, np.float32)
+            cl.enqueue_copy(queue, seen, cl.Buffer.from_int_ptr(shown.handle))
+            np.testing.assert_array_equal(seen, -(x + number))
+            shown.release()
+        short = Tensor(x, buffer.int_ptr, (4, 0), first=128)
+        with pytest.raises(SternaError, match=f"the memory has {x.nbytes + 64} bytes"):
+            loaded.run({"x": short})
+        stranger = cl.Context(context.devices)
+        foreign = cl.Buffer(stranger, cl.mem_flags.READ_WRITE, x.nbytes)
+        with pytest.raises(SternaError, match="the memory is of another context"):
+            loaded.run({"x": Tensor(x, foreign.int_ptr, (4, 0))})
+        agree(loaded.run({"x": x}), x)
+
+
+@pytest.mark.family("opencl")
+def test_a_capsule_at_the_end_of_python(tmp_path: Path) -> None:
+    """What nobody has given back when Python ends does not crash it."""
+    with opencl(tmp_path):
+        place = tmp_path / "bundle"
+        sterna.compile(network(), "opencl", output=place).close()
+        program = (
+            "import sys, numpy as np, sterna_runtime\n"
+            "from sterna_runtime import dlpack\n"
+            "bundle = sterna_runtime.load(sys.argv[1])\n"
+            f"found = bundle.run_on_device({{'x': np.zeros({SHAPE}, np.float32)}})\n"
+            "capsule, taken = found['y'].__dlpack__(), dlpack.Borrowed(found['z'].__dlpack__())\n"
+            "sys.keep = capsule, taken, found, bundle\n"
+            "print('end')\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler"), "POCL_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", program, str(place)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_records_are_those_of_the_header(tmp_path: Path) -> None:
+    """Python's layouts of sterna_device.h, and the alignment, against the C compiler's."""
+    records = {
+        "sterna_device_place": device_arrays._Place,
+        "sterna_device_memory": device_arrays._Memory,
+        "sterna_device_bindings": device_arrays._Bindings,
+        "sterna_device_api": device_arrays._Table,
+    }
+    members = [(record, name) for record, layout in records.items() for name, *_ in layout._fields_]
+    source = tmp_path / "records.c"
+    source.write_text(
+        '#include <stddef.h>\n#include <stdio.h>\n#include "sterna_device.h"\n'
+        'int main(void) {\n  printf("%d ", STERNA_DEVICE_ALIGNMENT);\n'
+        + "".join(f'  printf("%zu ", sizeof({record}));\n' for record in records)
+        + "".join(f'  printf("%zu ", offsetof({record}, {name}));\n' for record, name in members)
+        + "  return 0;\n}\n"
+    )
+    gcc = need("gcc", "prints the layout of records")
+    run(gcc, "-std=c99", f"-I{ROOT / 'runtime_c' / 'include'}", source, "-o", tmp_path / "records")
+    wanted = [device_arrays._ALIGNMENT, *(ctypes.sizeof(layout) for layout in records.values())]
+    wanted += [getattr(records[record], name).offset for record, name in members]
+    assert [int(word) for word in run(tmp_path / "records").split()] == wanted
