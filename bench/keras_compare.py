@@ -9,6 +9,7 @@ folds scales into weights. The exit status is 0 if all agree.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -32,9 +33,14 @@ def results_of(model: Path, given: dict[str, np.ndarray]) -> list[np.ndarray]:
         names = [tensor.name for tensor in bundle.inputs]
         by_name = given if len(names) > 1 else {names[0]: first}
         found = bundle.run(by_name)
-    # The converter of TensorFlow.js lists the outputs of a signature in any order.
-    numbered = all(name.startswith("output_") for name in found)
-    return [found[name] for name in (sorted(found) if numbered else found)]
+    # The converter of TensorFlow.js lists the outputs of a signature, `Identity_1` ..., in any order.
+    numbers = [re.fullmatch(r"(?:Identity|output)(?:_(\d+))?", name) for name in found]
+    if not all(numbers):
+        return list(found.values())
+    order = sorted(
+        zip((int(each[1] or 0) for each in numbers if each), found.values(), strict=True), key=lambda p: p[0]
+    )
+    return [value for _, value in order]
 
 
 def distance(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:

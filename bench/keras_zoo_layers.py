@@ -88,12 +88,13 @@ def frames_cnn_lstm() -> Any:
 
 
 def nested_thrice() -> Any:
-    """A model of a model of a model, two of whose layers are shared."""
+    """A model of a model of a model, each of which is called twice. (A layer that stands in two of them Keras itself
+    does not load again.)"""
     dense = L.Dense(6, "tanh", name="shared")
     a = keras.Input((6,), name="inner_in")
     inner = keras.Model(a, L.Add()([dense(a), dense(dense(a))]), name="inner")
     b, c = keras.Input((6,), name="left"), keras.Input((6,), name="right")
-    middle = keras.Model([b, c], [inner(b), L.Multiply()([inner(c), dense(b)])], name="middle")
+    middle = keras.Model([b, c], [inner(b), L.Multiply()([inner(c), L.Dense(6)(b)])], name="middle")
     x, y = keras.Input((6,), name="x"), keras.Input((6,), name="y")
     first, second = middle([x, y])
     third, _ = middle([second, first])

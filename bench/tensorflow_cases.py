@@ -19,6 +19,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tensorflow_raw_cases
+
 RNG = np.random.default_rng(0)
 L = keras.layers
 
@@ -278,7 +280,7 @@ LAYERS: dict[str, tuple[Callable[[], list[Any]], tuple[int, ...]]] = {
 
 
 def main(folder: Path) -> None:
-    for name, (function, operands) in FUNCTIONS.items():
+    for name, (function, operands) in (FUNCTIONS | tensorflow_raw_cases.FUNCTIONS).items():
         module = tf.Module()
         module.table = TABLE
         kinds = [tf.TensorSpec(x.shape, x.dtype, name=f"x{n}") for n, x in enumerate(operands)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from sterna.frontends.emitter import Emitter
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 Function = Callable[[Emitter, Value], Value]
@@ -126,3 +129,19 @@ def sine_quotient(t: Emitter, x: Value) -> Value:
     zero, one = _scalar(t, 0, x), _scalar(t, 1, x)
     at_zero = t.op("equal", x, zero)
     return t.op("where", at_zero, one, t.op("div", t.op("sin", x), t.op("where", at_zero, one, x)))
+
+
+def next_after(t: Emitter, a: Value, b: Value) -> Value:
+    """The next float from one number towards another, by the integer of its bits."""
+    a, b = (t.op("add", v, t.op("sub", w, w)) if v.shape != w.shape else v for v, w in ((a, b), (b, a)))
+    width = f"int{dtypes.bits(a.dtype)}"
+    zero, one = _scalar(t, 0, a), t.scalar(1, width)
+    up = t.op("greater", b, a)
+    bits = t.op("bit_cast", a, to=width)
+    grows = t.op("equal", up, t.op("greater", a, zero))
+    moved = t.op("bit_cast", t.op("where", grows, t.op("add", bits, one), t.op("sub", bits, one)), to=a.dtype)
+    least = _scalar(t, float(np.finfo(dtypes.to_numpy(a.dtype)).smallest_subnormal), a)
+    moved = t.op("where", t.op("equal", a, zero), t.op("where", up, least, t.op("neg", least)), moved)
+    wrong = t.op("logical_or", t.op("is_nan", a), t.op("is_nan", b))
+    moved = t.op("where", wrong, _scalar(t, math.nan, a), moved)
+    return t.op("where", t.op("equal", a, b), b, moved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,59 @@ def network_of(layer: Layer, depth: int = 0) -> Network:
     outputs = tuple(_ends(layer.config.get("output_layers"), known, layer.name))
     if not outputs:
         raise error("E0103", f"{layer.name} has no outputs")
+    old = any(not isinstance(node, dict) for entry in entries for node in entry.get("inbound_nodes") or ())
+    called, outputs = _counted_from_0(called, outputs, old)
     return Network(layer.name, called, inputs, outputs, False, {each.name: each for each in called})
+
+
+def _counted_from_0(
+    layers: tuple[Layer, ...], outputs: tuple[tuple[str, Ref], ...], old: bool
+) -> tuple[tuple[Layer, ...], tuple[tuple[str, Ref], ...]]:
+    """Layers and outputs whose calls of inner models count from 0.
+
+    Functional models begin with a call of their own, which no file has: Keras 2 counts the others from 1, Sequential
+    models with an input included; Keras 3 does so where outputs of the model are listed, and in calls from 0.
+    """
+    within = [ref for each in layers for call in each.calls for ref in refs_in((call.args, call.kwargs))]
+    shifts: dict[str, int] = {}
+    for each in layers:
+        if not each.is_model or not each.calls:
+            continue
+        numbers = [
+            ref.call for ref in (*(within if old else ()), *(ref for _, ref in outputs)) if ref.layer == each.name
+        ]
+        begun = each.kind != "Sequential" or (old and _starts_with_input(each))
+        if numbers and min(numbers) > 0 and (begun or max(numbers) >= len(each.calls)):
+            shifts[each.name] = 1
+    if not shifts:
+        return layers, outputs
+    if old:
+        layers = tuple(
+            replace(each, calls=tuple(Call(_moved(c.args, shifts), _moved(c.kwargs, shifts)) for c in each.calls))
+            for each in layers
+        )
+    return layers, tuple((name, _moved(ref, shifts)) for name, ref in outputs)
+
+
+def _starts_with_input(layer: Layer) -> bool:
+    inner = layer.config.get("layers") or [{}]
+    first = inner[0] if isinstance(inner[0], dict) else {}
+    config = first.get("config")
+    shaped = isinstance(config, dict) and (config.get("batch_input_shape") or config.get("batch_shape"))
+    return first.get("class_name") == "InputLayer" or bool(shaped)
+
+
+def _moved(value: Any, shifts: Mapping[str, int]) -> Any:
+    """An argument whose results are of other calls."""
+    if isinstance(value, Ref):
+        return replace(value, call=value.call - shifts.get(value.layer, 0))
+    if isinstance(value, Mapping):
+        return {key: _moved(each, shifts) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(each, shifts) for each in value)
+    if isinstance(value, slice):
+        return slice(*(_moved(each, shifts) for each in (value.start, value.stop, value.step)))
+    return value
 
 
 def _ends(value: Any, names: frozenset[str], where: str) -> list[tuple[str, Ref]]:
@@ -267,3 +319,5 @@ def refs_in(value: Any) -> Iterator[Ref]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for each in value:
             yield from refs_in(each)
+    elif isinstance(value, slice):
+        yield from refs_in((value.start, value.stop, value.step))

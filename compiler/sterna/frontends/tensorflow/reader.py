@@ -20,10 +20,11 @@ from sterna.frontends.naming import named_graph
 from sterna.frontends.tensorflow import control
 from sterna.frontends.tensorflow.flow import EXITS, MERGES, NEXT, SWITCHES, Flow
 from sterna.frontends.tensorflow.model import Function, Model, Node, Port, tensor_of
-from sterna.frontends.tensorflow.operators import OUTPUTS, is_translated, translator_of
+from sterna.frontends.tensorflow.operators import OUTPUTS, SEVERAL, is_translated, translator_of
+from sterna.frontends.tensorflow.operators.complexes import constant_pairs, of_complex
 from sterna.frontends.tensorflow.ports import distinct, fixed_values, input_infos, reachable, signature_of
 from sterna.frontends.tensorflow.tensors import array_of
-from sterna.frontends.tensorflow.translation import Item, Text, Translation, Variable
+from sterna.frontends.tensorflow.translation import Complex, Item, Text, Translation, Variable
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Array, Graph, Value, constant
 from sterna.ops import Builder
@@ -192,7 +193,10 @@ class Reader:
         node = scope.nodes.get(name)
         if len(parts) == 3 and node is not None:
             names = OUTPUTS.get(node.op, ())
-            position += names.index(parts[1]) if parts[1] in names else 0
+            place = names.index(parts[1]) if parts[1] in names else 0
+            several, attribute = SEVERAL.get(node.op, (0, ""))
+            more = int(node.attributes.get(attribute, 1)) - 1 if several else 0
+            position += place + more * min(place, several)
         if position < len(results):
             return results[position]
         if None in results or not results:
@@ -304,7 +308,8 @@ class Reader:
         )
         if node.op in (*CALLS, *CHOICES, *LOOPS) or node.op in self.model.functions:
             return self.called(scope, node, work)
-        result = translator_of(node.op)(work)
+        translate = of_complex(node.op, work.items, node.attributes.get("DstT"), translator_of(node.op))
+        result = translate(work)
         return result if isinstance(result, tuple) else (result,)
 
     @staticmethod
@@ -320,6 +325,8 @@ class Reader:
         array = given if isinstance(given, np.ndarray) else array_of(given)
         if array.dtype == object:
             return Text(array)
+        if array.dtype.kind == "c":
+            return Complex(constant(self.builder.name(scope.prefix + node.name), constant_pairs(array)))
         return constant(self.builder.name(scope.prefix + node.name), array)
 
     def weight(self, handle: Variable, scope: Scope) -> Value:
@@ -329,12 +336,8 @@ class Reader:
             shared = "" if node is None else node.attributes.get("shared_name")
             text = shared.decode("utf-8", "replace") if isinstance(shared, bytes) else ""
             array: Array | None = None
-            for name in (
-                self.model.restored.get(handle.name),
-                handle.name,
-                text,
-                f"{handle.name}/.ATTRIBUTES/VARIABLE_VALUE",
-            ):
+            restored, own = self.model.restored.get(handle.name), f"{handle.name}/.ATTRIBUTES/VARIABLE_VALUE"
+            for name in (restored, handle.name, text, own):
                 array = self.model.weight(name) if name and array is None else array
             if array is None:
                 fix = "give the folder with its variables, or freeze the graph"

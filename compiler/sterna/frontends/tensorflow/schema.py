@@ -20,7 +20,8 @@ _MESSAGES = {
     "Shape": "2 dim *Dim; 3 unknown_rank bool",
     "Tensor": (
         "1 dtype int64; 2 tensor_shape Shape; 4 tensor_content bytes; 5 float_val *float; 6 double_val *double; "
-        "7 int_val *int32; 8 string_val *bytes; 10 int64_val *int64; 11 bool_val *bool; 13 half_val *int32; "
+        "7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; "
+        "12 dcomplex_val *double; 13 half_val *int32; "
         "16 uint32_val *uint32; 17 uint64_val *uint64"
     ),
     "List": "2 s *bytes; 3 i *int64; 4 f *float; 5 b *bool; 6 type *int64; 7 shape *Shape; 8 tensor *Tensor; "

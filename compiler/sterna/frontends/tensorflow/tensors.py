@@ -13,6 +13,8 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array
 
 MOST_ELEMENTS = 1 << 28
+#: Element types of complex numbers.
+COMPLEX = {8: "complex64", 18: "complex128"}
 #: Fields that hold the elements where `tensor_content` does not.
 _FIELDS = {
     "float32": "float_val", "float64": "double_val", "int32": "int_val", "uint8": "int_val", "int16": "int_val",
@@ -43,6 +45,8 @@ def array_of(tensor: Any) -> Array:
         given = list(tensor.string_val) or [b""]
         made[:] = [given[min(n, len(given) - 1)] for n in range(count)]
         return made.reshape(sizes)
+    if tensor.dtype in COMPLEX:
+        return _complex(tensor, count).reshape(sizes)
     kind = dtypes.to_numpy(dtype_of(tensor.dtype))
     if tensor.tensor_content:
         if len(tensor.tensor_content) != count * kind.itemsize:
@@ -60,3 +64,18 @@ def array_of(tensor: Any) -> Array:
         last = flat[-1:] if len(flat) else np.zeros(1, kind)
         flat = np.concatenate([flat, np.broadcast_to(last, count - len(flat))])
     return flat.reshape(sizes)
+
+
+def _complex(tensor: Any, count: int) -> Array:
+    """Complex numbers of a TensorProto: bytes, or pairs of floats, the last of which is repeated."""
+    kind = np.dtype(COMPLEX[tensor.dtype])
+    if tensor.tensor_content:
+        if len(tensor.tensor_content) != count * kind.itemsize:
+            raise error("E0103", f"{len(tensor.tensor_content)} bytes are no {count} complex numbers")
+        return np.frombuffer(tensor.tensor_content, kind)
+    pairs = list(tensor.scomplex_val or tensor.dcomplex_val)
+    if len(pairs) % 2 or len(pairs) > 2 * count:
+        raise error("E0103", f"{len(pairs)} numbers are no {count} complex ones")
+    flat: Array = np.array(pairs, np.float64).view(np.complex128).astype(kind)
+    last = flat[-1:] if len(flat) else np.zeros(1, kind)
+    return np.concatenate([flat, np.broadcast_to(last, count - len(flat))])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends import special
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.layers.functions import real
@@ -148,20 +149,8 @@ def _full(t: Translation) -> Value:
 
 
 def _next(t: Translation) -> Value:
-    """nextafter: the next float towards another one, by the integer of its bits."""
-    a, b = (real(t, v) for v in two_operands(t))
-    a, b = (t.op("add", v, t.op("sub", v, v)) if v.shape != w.shape else v for v, w in ((a, b), (b, a)))
-    width = {"float32": "int32", "float64": "int64", "float16": "int16"}.get(a.dtype)
-    if width is None:
-        raise t.unsupported(f"of {a.dtype}")
-    zero, one = t.scalar(0, a.dtype), t.scalar(1, width)
-    up = t.op("greater", b, a)
-    bits = t.op("bit_cast", a, to=width)
-    grows = t.op("equal", up, t.op("greater", a, zero))
-    moved = t.op("bit_cast", t.op("where", grows, t.op("add", bits, one), t.op("sub", bits, one)), to=a.dtype)
-    least = t.scalar(np.finfo(a.dtype).smallest_subnormal, a.dtype)
-    moved = t.op("where", t.op("equal", a, zero), t.op("where", up, least, t.op("neg", least)), moved)
-    return t.op("where", t.op("equal", a, b), b, moved)
+    a, b = two_operands(t)
+    return special.next_after(t, real(t, a), real(t, b))
 
 
 def _view(t: Translation) -> Value:

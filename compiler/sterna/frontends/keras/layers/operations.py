@@ -460,13 +460,18 @@ _NOT_OF_TENSORFLOW = {
 }
 
 
+#: Settings that layers have and operations of the same name do not.
+_OF_LAYERS = ("trainable", "batch_input_shape", "target_shape")
+
+
 def operation(kind: str, module: str, config: dict[str, Any]) -> Callable[[Translation], Result] | None:
     """The translator of an operation that stands among the layers; None if it is none, or not known."""
     if kind in ("TFOpLambda", "SlicingOpLambda", "TensorFlowOpLayer"):
         name = snake_case(str(config.get("function", "")).rsplit(".", maxsplit=1)[-1])
         return None if name in _NOT_OF_TENSORFLOW else _OTHER.get(name)
-    # HDF5 files do not say modules; there layers say whether they are trainable, and operations do not.
-    if (module.startswith("keras.") and ".ops" in module) or (not module and "trainable" not in config):
+    # HDF5 files do not say modules; there layers say what they are of, and operations do not.
+    unsaid = not module and not any(key in config for key in _OF_LAYERS)
+    if (module.startswith("keras.") and ".ops" in module) or unsaid:
         return _OTHER.get(snake_case(kind)) or _OTHER.get(kind.lower())
     return None
 

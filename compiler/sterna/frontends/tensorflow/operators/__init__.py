@@ -19,18 +19,20 @@ from sterna.frontends.tensorflow.operators import (
     matrices,
     numbers,
     pictures,
+    quantized,
     recurrent,
     segments,
     selection,
     shapes,
     sound,
     spectra,
+    windows,
 )
 from sterna.frontends.tensorflow.translation import Translator
 
 _MODULES = (
     arithmetic, convolution, counting, decoding, diagonals, differences, images, lists, matrices, numbers, pictures,
-    recurrent, segments, selection, shapes, sound, spectra,
+    quantized, recurrent, segments, selection, shapes, sound, spectra, windows,
 )  # fmt: skip
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -57,9 +59,35 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "GRUBlockCell": ("r", "u", "c", "h"),
     "MaxPoolWithArgmax": ("output", "argmax"),
     "QuantizeV2": ("output", "output_min", "output_max"),
+    **dict.fromkeys(
+        ("QuantizeDownAndShrinkRange", "QuantizedConcat", "QuantizedConcatV2", "QuantizedReshape", "Requantize"),
+        ("output", "output_min", "output_max"),
+    ),
+    **dict.fromkeys(
+        ("QuantizedConv2D", "QuantizedDepthwiseConv2D", "QuantizedAvgPool", "QuantizedMaxPool"),
+        ("output", "min_output", "max_output"),
+    ),
+    "QuantizedBiasAdd": ("output", "min_out", "max_out"),
+    "QuantizedMatMul": ("out", "min_out", "max_out"),
+    **dict.fromkeys(
+        ("QuantizedAdd", "QuantizedMul"),
+        ("z", "min_z", "max_z"),
+    ),
+    "RequantizationRange": ("output_min", "output_max"),
+    **dict.fromkeys(
+        ("QuantizedRelu", "QuantizedRelu6"),
+        ("activations", "min_activations", "max_activations"),
+    ),
+    "FractionalAvgPool": ("output", "row_pooling_sequence", "col_pooling_sequence"),
+    "FractionalMaxPool": ("output", "row_pooling_sequence", "col_pooling_sequence"),
+    "CTCBeamSearchDecoder": ("decoded_indices", "decoded_values", "decoded_shape", "log_probability"),
     "CTCGreedyDecoder": ("decoded_indices", "decoded_values", "decoded_shape", "log_probability"),
     "SparseSoftmaxCrossEntropyWithLogits": ("loss", "backprop"),
 }  # fmt: skip
+
+
+#: Operators whose first results are each several: how many of the names are so, and the attribute that says how many.
+SEVERAL = {"CTCBeamSearchDecoder": (3, "top_paths")}
 
 
 def is_translated(op: str) -> bool:

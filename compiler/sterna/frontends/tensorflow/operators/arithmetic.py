@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends import special
+from sterna.frontends import special, special_integrals
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import axes_of, is_float
 from sterna.frontends.incomplete_gamma import incomplete_gamma
@@ -176,6 +176,17 @@ def _incomplete_gamma(upper: bool) -> Translator:
         return incomplete_gamma(t, a, x, upper)
 
     return translate
+
+
+def incomplete_beta(t: Translation) -> Value:
+    shape = broadcast([t.input(n).shape for n in range(3)])
+    a, b, x = (v if v.shape == shape else t.op("expand", v, shape=shape) for v in map(t.input, range(3)))
+    return special_integrals.incomplete_beta(t, a, b, x)
+
+
+def next_after(t: Translation) -> Value:
+    """The next float towards another one."""
+    return special.next_after(t, t.input(0), t.input(1))
 
 
 # ---------------------------------------------------------------- reductions
@@ -357,6 +368,9 @@ _SPECIAL: dict[str, special.Function] = {
     **{f"Bessel{name}": special.core(f"bessel_{name.lower()}") for name in ("J0", "J1", "Y0", "Y1")},
     **{f"Bessel{name}": special.decayed(f"bessel_{name.lower()}e") for name in ("K0", "K1")},
     **{f"Bessel{name}e": special.core(f"bessel_{name.lower()}e") for name in ("K0", "K1")},
+    "Dawsn": special_integrals.dawson, "Expint": special_integrals.exponential_integral,
+    "FresnelCos": lambda t, x: special_integrals.fresnel(t, x, False),
+    "FresnelSin": lambda t, x: special_integrals.fresnel(t, x, True), "Spence": special_integrals.spence,
     "Digamma": special.core("digamma"), "Erfinv": special.core("erfinv"), "Lgamma": special.core("lgamma"),
     "Ndtri": special.core("ndtri"),
 }  # fmt: skip
@@ -373,7 +387,8 @@ TRANSLATORS: dict[str, Translator] = {
     "BiasAddV1": bias_add, "Cast": cast, "CheckNumerics": identity, "ClipByValue": clip_by_value,
     "CumulativeLogsumexp": cumulative_log_sum,
     "Cumprod": _cumulative("cumulative_product"), "Cumsum": _cumulative("cumulative_sum"),
-    "Igamma": _incomplete_gamma(False), "Igammac": _incomplete_gamma(True),
+    "Betainc": incomplete_beta, "CheckNumericsV2": identity, "NextAfter": next_after, "Print": identity,
+    "CustomAggregator": identity, "Igamma": _incomplete_gamma(False), "Igammac": _incomplete_gamma(True),
     "DisableCopyOnRead": assertion, "Einsum": einsum, "EnsureShape": identity, "Erfc": erfc,
     "EuclideanNorm": euclidean_norm, "Expm1": expm1, "FloorDiv": floor_div,
     "FloorMod": lambda t: _remainder(t, truncated=False), "Identity": identity, "IdentityN": identities,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sterna.errors import error
+from sterna.frontends.beams import searched
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.ir.graph import Value
 
@@ -56,4 +57,37 @@ def _differs(t: Translation, a: Value, b: Value) -> Value:
     return t.op("logical_not", t.op("equal", a, b))
 
 
-TRANSLATORS: dict[str, Translator] = {"CTCGreedyDecoder": greedy}
+def beam_search(t: Translation) -> tuple[Value, ...]:
+    """CTCBeamSearchDecoder: for each wanted text, the likeliest first, a sparse tensor; and their log probabilities.
+
+    Returns:
+        Coordinates of all texts, then their symbols, then their shapes, and (batch, texts).
+    """
+    x, lengths = t.cast(t.input(0), "float32"), t.cast(t.input(1), "int64")
+    steps, batch, symbols = t.sizes(x, 3)
+    width, paths = int(t.option("beam_width", 100)), int(t.option("top_paths", 1))
+    if t.option("merge_repeated", True):
+        raise t.unsupported("with merge_repeated", "tf.nn.ctc_beam_search_decoder of TensorFlow 2 does without it")
+    texts, counts, scores = searched(t, x, lengths, width, paths, symbols - 1)
+    total = steps * batch
+    images = t.op("expand", t.reshape(t.counting(batch), (batch, 1, 1)), shape=(batch, steps, 1))
+    places = t.op("expand", t.reshape(t.counting(steps), (1, steps, 1)), shape=(batch, steps, 1))
+    found: list[list[Value]] = [[], [], []]
+    for n in range(paths):
+        text = t.op("slice", texts, starts=(0, n, 0), sizes=(batch, 1, steps), steps=(1, 1, 1))
+        length = t.op("slice", counts, starts=(0, n), sizes=(batch, 1), steps=(1, 1))
+        kept = t.reshape(t.op("less", t.counting(steps), length), (total,))
+        rows = t.op("concat", images, places, t.reshape(text, (batch, steps, 1)), axis=2)
+        made, count = t.builder.add_all(
+            "compress", t.reshape(rows, (total, 3)), kept, axis=0, size=total, sources=t.sources,
+            name=f"{t.name}/found",
+        )  # fmt: skip
+        size = t.builder.bind_size(t.reshape(count, ()), t.builder.name("symbols"), 0, total, sources=t.sources)
+        found[0].append(t.op("slice", made, starts=(0, 0), sizes=(size, 2), steps=(1, 1)))
+        found[1].append(t.reshape(t.op("slice", made, starts=(0, 2), sizes=(size, 1), steps=(1, 1)), (size,)))
+        longest = t.op("reduce_max", length, axes=(0, 1), keep_dims=False)
+        found[2].append(t.op("concat", t.constant([batch], "int64"), t.reshape(longest, (1,)), axis=0))
+    return *found[0], *found[1], *found[2], scores
+
+
+TRANSLATORS: dict[str, Translator] = {"CTCBeamSearchDecoder": beam_search, "CTCGreedyDecoder": greedy}

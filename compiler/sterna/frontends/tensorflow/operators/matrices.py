@@ -128,6 +128,52 @@ def tridiagonal_solve(t: Translation) -> Value:
     return elimination.solved(t, *_broadcast(t, *_tridiagonal(t)))
 
 
+def square_root(t: Translation) -> Value:
+    """The principal one: Denman and Beavers' iteration, "The matrix sign function", 1976."""
+    a = t.input(0)
+    both = [a, t.op("expand", linear_algebra.identity(t, a), shape=a.shape)]
+    half = t.scalar(0.5, a.dtype)
+
+    def step(_: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
+        y, z = carried
+        near = (t.op("add", y, elimination.inverted(t, z)), t.op("add", z, elimination.inverted(t, y)))
+        return [t.op("mul", each, half) for each in near], []
+
+    (root, _), _ = t.repeat(_MOST_STEPS, both, step)
+    return root
+
+
+def banded_solve(t: Translation) -> Value:
+    """BandedTriangularSolve: diagonals in rows, the main one first where the matrix is lower, else last."""
+    bands, b = t.input(0), t.input(1)
+    count, n = t.extent(bands, -2), t.extent(bands, -1)
+    lower, adjoint, rank = bool(t.option("lower", True)), bool(t.option("adjoint", False)), bands.type.rank
+    check_table(n, n)
+    whole: Value | None = None
+    for k in range(count):
+        row = k if lower else count - 1 - k
+        band = t.op(
+            "slice", bands, starts=(*[0] * (rank - 2), row, 0), sizes=(*bands.shape[:-2], 1, n), steps=(1,) * rank
+        )
+        # Of the diagonal k below, element i stands in row i; of the one above, too.
+        on = t.op("where", t.constant(np.eye(n, k=-k if lower else k, dtype=bool)), linear_algebra.turned(t, band),
+                  t.scalar(0, band.dtype))  # fmt: skip
+        whole = on if whole is None else t.op("add", whole, on)
+    assert whole is not None
+    whole = linear_algebra.turned(t, whole) if adjoint else whole
+    return linear_algebra.triangular_solved(t, *_broadcast(t, whole, b), lower=lower != adjoint)
+
+
+def eigen_in_one(t: Translation) -> Value:
+    """SelfAdjointEig, the old one: eigenvalues in the first row, vectors below."""
+    values, vectors = eigen(t.again(compute_v=True))
+    return t.op(
+        "concat", t.reshape(values, (*values.shape[:-1], 1, values.shape[-1])), vectors, axis=vectors.type.rank - 2
+    )
+
+
+#: Steps of an iteration that doubles the digits.
+_MOST_STEPS = 16
 _OF_ONE: dict[str, Translator] = {
     "Cholesky": lambda t: linear_algebra.cholesky(t, t.input(0)),
     "MatrixInverse": lambda t: elimination.inverted(t, _matrix(t)),
@@ -138,6 +184,8 @@ _OF_ONE: dict[str, Translator] = {
 #: The names of before TensorFlow 1.0, when an operator took one matrix or a batch of them.
 TRANSLATORS: dict[str, Translator] = {
     **_OF_ONE, **{f"Batch{name}": translate for name, translate in _OF_ONE.items()},
+    "BandedTriangularSolve": banded_solve, "MatrixSquareRoot": square_root,
+    **dict.fromkeys(("SelfAdjointEig", "BatchSelfAdjointEig"), eigen_in_one),
     "LogMatrixDeterminant": lambda t: elimination.sign_and_log(t, t.input(0)), "Lu": factors,
     "MatrixExponential": lambda t: decompositions.exponential(t, t.input(0)), "Qr": orthogonal,
     "TridiagonalMatMul": tridiagonal_product, "TridiagonalSolve": tridiagonal_solve,

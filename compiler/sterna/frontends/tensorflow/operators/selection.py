@@ -200,23 +200,6 @@ def quantize_and_dequantize(t: Translation) -> Value:
     return t.op("mul", level, t.scalar(np.float32(1) / scale, "float32"))
 
 
-def dequantize(t: Translation) -> Value:
-    """Dequantize in the modes SCALED and MIN_COMBINED."""
-    x, mode = t.input(0), t.option("mode", "MIN_COMBINED")
-    least, most = float(t.scalar_of(1, "a bound")), float(t.scalar_of(2, "a bound"))
-    if t.option("axis", -1) != -1 or mode not in ("SCALED", "MIN_COMBINED"):
-        raise t.unsupported(f"in the mode {mode}, axis {t.option('axis', -1)}")
-    wide = t.cast(x, "float32")
-    info = np.iinfo(x.dtype)
-    if mode == "SCALED":
-        scale = max(least / info.min if info.min else 0.0, most / info.max)
-        return t.op("mul", wide, t.scalar(scale, "float32"))
-    if info.min:
-        wide = t.op("add", wide, t.scalar((info.max - info.min + 1) / 2, "float32"))
-    scale = (most - least) / (info.max - info.min)
-    return t.op("add", t.op("mul", wide, t.scalar(scale, "float32")), t.scalar(least, "float32"))
-
-
 #: Translators of TensorFlow Lite's operators, which do the same here.
 _LITE: Mapping[str, Any] = segments.TRANSLATORS
 
@@ -229,7 +212,7 @@ TRANSLATORS: dict[str, Translator] = {
     "LeftShift": _shift("LEFT"), "RightShift": _shift("RIGHT"),
     **{f"UnsortedSegment{name}": _LITE[f"UNSORTED_SEGMENT_{name.upper()}"]
        for name in ("Sum", "Max", "Min", "Prod")},
-    "Dequantize": dequantize, "FakeQuantWithMinMaxArgs": fake_quant,
+    "FakeQuantWithMinMaxArgs": fake_quant,
     "FakeQuantWithMinMaxVars": fake_quant, "FakeQuantWithMinMaxVarsPerChannel": fake_quant, "Gather": gather,
     "ResourceGather": gather, "ResourceGatherNd": gather_nd, "RefSelect": ref_select,
     "GatherNd": gather_nd, "GatherV2": gather, "InTopK": in_top_k, "InTopKV2": in_top_k, "MatrixBandPart": band_part,

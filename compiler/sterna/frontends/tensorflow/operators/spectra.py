@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
+from sterna.frontends.emitter import axes_of
 from sterna.frontends.fourier import transform
 from sterna.frontends.tensorflow.translation import Complex, Translation, Translator
 from sterna.ir.graph import Value
@@ -76,6 +77,32 @@ def _backward(dimensions: int) -> Translator:
     return translate
 
 
+def _along_axes(inverse: bool, onesided: bool) -> Translator:
+    """FFTND and its like: along the dimensions that an operand names, the last of them first."""
+
+    def translate(t: Translation) -> Complex | Value:
+        lengths, axes = t.integers(1, "the lengths of the transform"), t.integers(2, "the dimensions")
+        if onesided and not inverse:
+            given = t.input(0)
+            x = t.reshape(given, (*given.shape, 1))
+        else:
+            x = _complex(t, 0)
+        rank = x.type.rank - 1
+        places = axes_of(axes, rank)
+        if len(places) != len(lengths) or (onesided and inverse and places[-1] != rank - 1):
+            raise t.unsupported(f"of {x.type} along {axes}")
+        pairs = list(zip(places, lengths, strict=True))
+        if onesided and inverse:
+            for axis, length in pairs[:-1]:
+                x = transform(t, x, axis, length, True, False)
+            return _mirrored(t, x, lengths[-1])
+        for n, (axis, length) in enumerate(reversed(pairs)):
+            x = transform(t, x, axis, length, inverse, onesided and n == 0)
+        return Complex(x)
+
+    return translate
+
+
 def _mirrored(t: Translation, x: Value, length: int) -> Value:
     """IRFFT along the last dimension."""
     axis = x.type.rank - 2
@@ -138,7 +165,8 @@ def conjugate_transpose(t: Translation) -> Complex | Value:
 
 
 TRANSLATORS: dict[str, Translator] = {
-    "Angle": angle, "Complex": joined, "ComplexAbs": absolute, "Conj": conjugate,
+    "FFTND": _along_axes(False, False), "IFFTND": _along_axes(True, False), "RFFTND": _along_axes(False, True),
+    "IRFFTND": _along_axes(True, True), "Angle": angle, "Complex": joined, "ComplexAbs": absolute, "Conj": conjugate,
     "ConjugateTranspose": conjugate_transpose,
     "Imag": lambda t: _parts(t)[1], "Real": lambda t: _parts(t)[0],
     **{f"{kind}{name}": made(n) for n, name in ((1, ""), (2, "2D"), (3, "3D"))

@@ -1,0 +1,314 @@
+"""Operators of old quantized graphs, whose tensors of 8 and 32 bits come with the least and the greatest number.
+
+A tensor of integers q with a range from low to high stands for low + (q - lowest) (high - low) / (highest - lowest),
+as `quantization_utils.h` of TensorFlow has it. Ranges may be computed as the model runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sterna.errors import error
+from sterna.frontends.tensorflow.operators.convolution import TRANSLATORS as CONVOLUTIONS
+from sterna.frontends.tensorflow.translation import Translation, Translator
+from sterna.ir import dtypes
+from sterna.ir.graph import Value
+
+Three = tuple[Value, Value, Value]
+
+
+class _Ranged(NamedTuple):
+    """Integers, and the numbers (float32, without dimensions) that the lowest and the highest stand for."""
+
+    data: Value
+    low: Value
+    high: Value
+
+
+def _number(t: Translation, value: float) -> Value:
+    return t.scalar(value, "float32")
+
+
+def _scalar_of(t: Translation, position: int) -> Value:
+    x = t.input(position)
+    if x.type.elements != 1:
+        raise t.unsupported("with a range for each channel")
+    return t.cast(t.reshape(x, ()), "float32")
+
+
+def _ranged(t: Translation, data: int, low: int, high: int) -> _Ranged:
+    return _Ranged(t.input(data), _scalar_of(t, low), _scalar_of(t, high))
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    low, high = dtypes.limits(dtype)
+    return int(low), int(high)
+
+
+def _level(t: Translation, x: _Ranged) -> Value:
+    """What one step of the integers stands for."""
+    low, high = _limits(x.data.dtype)
+    return t.op("div", t.op("sub", x.high, x.low), _number(t, float(high - low)))
+
+
+def _rounded(t: Translation, x: Value) -> Value:
+    return t.op("round_away", x)
+
+
+def _levels_of(t: Translation, x: Value, low: Value, high: Value, dtype: str) -> Value:
+    """Numbers as levels of a range, in float32, before they are kept within those that there are."""
+    lowest, highest = _limits(dtype)
+    width = t.op("sub", high, low)
+    flat = t.op("equal", width, _number(t, 0.0))
+    scale = t.op("div", _number(t, float(highest - lowest)), t.op("where", flat, _number(t, 1.0), width))
+    level = t.op("sub", _rounded(t, t.op("mul", x, scale)), _rounded(t, t.op("mul", low, scale)))
+    return t.op("where", flat, _number(t, 0.0), level)
+
+
+def _quantized(t: Translation, x: Value, low: Value, high: Value, dtype: str) -> Value:
+    """FloatToQuantized."""
+    lowest, highest = _limits(dtype)
+    level = t.op("clip", _levels_of(t, x, low, high, dtype), min=0.0, max=float(highest - lowest))
+    return t.cast(t.op("add", t.cast(level, "int32"), t.scalar(lowest, "int32")), dtype)
+
+
+def _real(t: Translation, x: _Ranged, exact: bool = False) -> Value:
+    """QuantizedToFloat. Of 32 bits the lowest level is far away: TensorFlow's rounding of it moves all numbers, which
+    is done alike here.
+
+    Args:
+        exact: as of single numbers, where TensorFlow takes the lowest level's distance in double precision.
+    """
+    level = _level(t, x)
+    lowest, _ = _limits(x.data.dtype)
+    flat = t.op("equal", level, _number(t, 0.0))
+    start = _rounded(t, t.op("div", x.low, t.op("where", flat, _number(t, 1.0), level)))
+    start = t.op("where", flat, x.low, t.op("mul", start, level))
+    if x.data.dtype == "int32":
+        away = x.high if exact else t.op("mul", level, _number(t, float(-lowest)))
+        number = t.op("mul", t.cast(x.data, "float32"), level)
+        # In double precision 2^31 levels are half a level more than `high`.
+        number = t.op("add", number, t.op("mul", level, _number(t, 0.5))) if exact else number
+        return t.op("add", t.op("add", start, away), number)
+    steps = t.op("add", t.cast(x.data, "float32"), _number(t, float(-lowest)))
+    return t.op("add", t.op("mul", steps, level), start)
+
+
+def _zero_of(t: Translation, x: _Ranged) -> Value:
+    """The level that stands for 0, as int32."""
+    lowest, _ = _limits(x.data.dtype)
+    level = _levels_of(t, _number(t, 0.0), x.low, x.high, x.data.dtype)
+    return t.op("add", t.cast(level, "int32"), t.scalar(lowest, "int32"))
+
+
+# ---------------------------------------------------------------- from and to numbers
+def quantize(t: Translation) -> Three:
+    """QuantizeV2."""
+    x, low, high = t.input(0), _scalar_of(t, 1), _scalar_of(t, 2)
+    dtype, mode = t.dtype("T", "uint8"), str(t.option("mode", "MIN_COMBINED"))
+    lowest, highest = _limits(dtype)
+    if int(t.option("axis", -1)) != -1 or highest > 1 << 16:
+        raise t.unsupported(f"to {dtype} along the axis {t.option('axis', -1)}")
+    zero = _number(t, 0.0)
+    wide = t.op("maximum", _number(t, 1.0), t.op("maximum", t.op("abs", low), t.op("abs", high)))
+    least = t.op("mul", wide, _number(t, float(t.option("ensure_minimum_range", 0.01))))
+    low = t.op("minimum", zero, low)
+    high = t.op("maximum", zero, t.op("maximum", high, t.op("add", low, least)))
+    if mode == "MIN_FIRST":
+        return _quantized(t, x, low, high, dtype), low, high
+    if mode == "SCALED":
+        return _scaled(t, x, low, high, dtype)
+    scale = t.op("div", _number(t, float(highest - lowest)), t.op("sub", high, low))
+    kept = t.op("minimum", t.op("maximum", x, low), high)
+    level = t.op("mul", t.op("sub", kept, low), scale)
+    if lowest < 0:
+        level = t.op("sub", level, _number(t, (highest - lowest + 1) / 2))
+    level = t.op("clip", _rounded(t, level), min=float(lowest), max=float(highest))
+    return t.cast(level, dtype), low, high
+
+
+def _scaled(t: Translation, x: Value, low: Value, high: Value, dtype: str) -> Three:
+    """By one factor, 0 being the level 0."""
+    lowest, highest = _limits(dtype)
+    lowest += int(bool(t.option("narrow_range", False))) if lowest < 0 else 0
+    zero, huge = _number(t, 0.0), _number(t, np.finfo(np.float32).max)
+    factors = []
+    for bound, end in ((low, lowest), (high, highest)):
+        product = t.op("mul", _number(t, float(end)), bound)
+        there = t.op("greater", product, zero)
+        factor = t.op("div", _number(t, float(end)), t.op("where", there, bound, _number(t, 1.0)))
+        factors.append(t.op("where", there, factor, huge))
+    factor = t.op("minimum", *factors)
+    low, high = (t.op("div", _number(t, float(end)), factor) for end in (lowest, highest))
+    level = t.op("mul", t.op("minimum", t.op("maximum", x, low), high), factor)
+    even = t.option("round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN"
+    return t.cast(t.op("round" if even else "round_away", level), dtype), low, high
+
+
+def dequantize(t: Translation) -> Value:
+    """Dequantize in its three modes."""
+    x, mode = _ranged(t, 0, 1, 2), str(t.option("mode", "MIN_COMBINED"))
+    if int(t.option("axis", -1)) != -1 or mode not in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+        raise t.unsupported(f"in the mode {mode}, axis {t.option('axis', -1)}")
+    dtype = t.dtype("dtype", "float32")
+    if mode == "MIN_FIRST":
+        return t.cast(_real(t, x), dtype)
+    lowest, highest = _limits(x.data.dtype)
+    wide = t.cast(x.data, "float32")
+    if mode == "SCALED":
+        lowest += int(bool(t.option("narrow_range", False))) if lowest < 0 else 0
+        factor = t.op("div", x.high, _number(t, float(highest)))
+        if lowest < 0:
+            factor = t.op("maximum", t.op("div", x.low, _number(t, float(lowest))), factor)
+        return t.cast(t.op("mul", wide, factor), dtype)
+    if lowest < 0:
+        wide = t.op("add", wide, _number(t, (highest - lowest + 1) / 2))
+    return t.cast(t.op("add", t.op("mul", wide, _level(t, x)), x.low), dtype)
+
+
+def requantization_range(t: Translation) -> tuple[Value, Value]:
+    """The least and the greatest number that a tensor has."""
+    x = _ranged(t, 0, 1, 2)
+    axes = tuple(range(x.data.type.rank))
+    low, high = (
+        t.op(f"reduce_{end}", x.data, axes=axes, keep_dims=False) if axes else x.data for end in ("min", "max")
+    )
+    return _real(t, x._replace(data=low), True), _real(t, x._replace(data=high), True)
+
+
+def _narrowed(t: Translation, x: _Ranged, low: Value, high: Value) -> Three:
+    dtype = t.dtype("out_type", "uint8")
+    return _quantized(t, _real(t, x), low, high, dtype), low, high
+
+
+def requantize(t: Translation) -> Three:
+    return _narrowed(t, _ranged(t, 0, 1, 2), _scalar_of(t, 3), _scalar_of(t, 4))
+
+
+def shrink_range(t: Translation) -> Three:
+    """QuantizeDownAndShrinkRange: the range becomes that of the tensor, with 0 in it."""
+    low, high = requantization_range(t)
+    low = t.op("minimum", low, _number(t, 0.0))
+    return _narrowed(t, _ranged(t, 0, 1, 2), low, high)
+
+
+# ---------------------------------------------------------------- products and sums
+def _product(t: Translation, function: Translator, a: _Ranged, b: _Ranged) -> Three:
+    """A product of tensors whose zeros have been taken away, in int32."""
+    moved = [t.op("sub", t.cast(x.data, "int32"), _zero_of(t, x)) for x in (a, b)]
+    # Integers of 8 bits up to 255 and their sums are exact in float32 up to 2^24; int32 has them all.
+    made = function(t.again(*moved))
+    if not isinstance(made, Value):
+        raise error("E0108", f"{t.kind} gives no tensor")
+    level = t.op("mul", _level(t, a), _level(t, b))
+    low, high = (t.op("mul", level, _number(t, float(end))) for end in (-(2**31), 2**31))
+    return made, low, high
+
+
+def conv(t: Translation) -> Three:
+    depthwise = "Depthwise" in t.kind
+    function = CONVOLUTIONS["DepthwiseConv2dNative" if depthwise else "Conv2D"]
+    return _product(t, function, _ranged(t, 0, 2, 3), _ranged(t, 1, 4, 5))
+
+
+def matmul(t: Translation) -> Three:
+    def product(inner: Translation) -> Value:
+        a, b = (inner.input(n) for n in (0, 1))
+        a = inner.transpose(a, (1, 0)) if t.option("transpose_a", False) else a
+        b = inner.transpose(b, (1, 0)) if t.option("transpose_b", False) else b
+        return inner.op("matmul", a, b)
+
+    return _product(t, product, _ranged(t, 0, 2, 3), _ranged(t, 1, 4, 5))
+
+
+def multiply(t: Translation) -> Three:
+    return _product(t, lambda inner: inner.op("mul", inner.input(0), inner.input(1)), *_two(t))
+
+
+def _two(t: Translation) -> tuple[_Ranged, _Ranged]:
+    return _ranged(t, 0, 2, 3), _ranged(t, 1, 4, 5)
+
+
+def add(t: Translation) -> Three:
+    """QuantizedAdd and QuantizedBiasAdd: both in a range of int32 that 2^17 sums fit in."""
+    a, b = _two(t)
+    ends = [v for x in (a, b) for v in (x.high, t.op("neg", x.low))]
+    high = ends[0]
+    for each in ends[1:]:
+        high = t.op("maximum", high, each)
+    high = t.op("mul", high, _number(t, float(1 << 17)))
+    level = t.op("mul", high, _number(t, 2.0**-31))
+    if t.kind == "QuantizedBiasAdd":
+        total = t.op("add", _real(t, a), _real(t, b))
+        return t.cast(_rounded(t, t.op("div", total, level)), "int32"), t.op("neg", high), high
+    # Two levels of each, 0 and 1, say what all are: multiples of a whole number.
+    parts = []
+    for x in (a, b):
+        first, second = (
+            t.cast(_rounded(t, t.op("div", _real(t, x._replace(data=t.scalar(n, x.data.dtype))), level)), "int32")
+            for n in (0, 1)
+        )
+        steps = t.op("mul", t.cast(x.data, "int32"), t.op("sub", second, first))
+        parts.append(t.op("add", steps, first))
+    return t.op("add", *parts), t.op("neg", high), high
+
+
+# ---------------------------------------------------------------- on integers alone
+def _kept(most: float | None) -> Translator:
+    """QuantizedRelu and its like: integers below the one for 0 become it, and those above a bound that."""
+
+    def translate(t: Translation) -> Three:
+        x = _ranged(t, 0, 1, 2)
+        y = t.op("maximum", x.data, _quantized(t, _number(t, 0.0), x.low, x.high, x.data.dtype))
+        if most is not None:
+            y = t.op("minimum", y, _quantized(t, _number(t, most), x.low, x.high, x.data.dtype))
+        return y, x.low, x.high
+
+    return translate
+
+
+def pool(t: Translation) -> Three:
+    x = _ranged(t, 0, 1, 2)
+    if t.kind == "QuantizedMaxPool":
+        made = CONVOLUTIONS["MaxPool"](t.again(x.data))
+    else:  # means are cut, not rounded
+        made = CONVOLUTIONS["AvgPool"](t.again(t.cast(x.data, "float32")))
+        assert isinstance(made, Value)
+        made = t.cast(t.op("floor", t.op("add", made, _number(t, 1e-3))), x.data.dtype)
+    assert isinstance(made, Value)
+    return made, x.low, x.high
+
+
+def concat(t: Translation) -> Three:
+    """QuantizedConcat: every operand in the range of all, with 0 in it."""
+    count = int(t.option("N", 0)) or (len(t.items) - 1) // 3
+    first = t.kind == "QuantizedConcat"
+    axis, start = t.integer_of(0 if first else count, "the axis"), 1 if first else 0
+    behind = start + count + (0 if first else 1)
+    parts = [_ranged(t, start + n, behind + n, behind + count + n) for n in range(count)]
+    low, high = _number(t, 0.0), parts[0].high
+    for part in parts:
+        low, high = t.op("minimum", low, part.low), t.op("maximum", high, part.high)
+    dtype = parts[0].data.dtype
+    found = []
+    for part in parts:
+        same = t.op("logical_and", t.op("equal", part.low, low), t.op("equal", part.high, high))
+        new = _quantized(t, _real(t, part), low, high, dtype)
+        found.append(t.op("where", same, part.data, new))
+    return t.op("concat", *found, axis=axis % found[0].type.rank), low, high
+
+
+def reshape(t: Translation) -> Three:
+    return t.reshape(t.input(0), t.dims(1, "sizes")), _scalar_of(t, 2), _scalar_of(t, 3)
+
+
+TRANSLATORS: dict[str, Translator] = {
+    "Dequantize": dequantize, "QuantizeDownAndShrinkRange": shrink_range, "QuantizeV2": quantize,
+    "QuantizedAdd": add, "QuantizedAvgPool": pool, "QuantizedBiasAdd": add, "QuantizedConcat": concat,
+    "QuantizedConcatV2": concat, "QuantizedConv2D": conv, "QuantizedDepthwiseConv2D": conv,
+    "QuantizedMatMul": matmul, "QuantizedMaxPool": pool, "QuantizedMul": multiply, "QuantizedRelu": _kept(None),
+    "QuantizedRelu6": _kept(6.0), "QuantizedReshape": reshape, "RequantizationRange": requantization_range,
+    "Requantize": requantize,
+}  # fmt: skip
