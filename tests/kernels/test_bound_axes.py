@@ -303,8 +303,15 @@ KERNELS = {
     "matmul": lambda draw: matmul(*(draw(st.integers(1, 20)) for _ in range(3))),
     "pointwise": lambda draw: pointwise(*(draw(st.integers(1, 12)) for _ in range(draw(st.integers(1, 3))))),
     "window": lambda draw: window(draw(st.integers(1, 30)), draw(st.integers(1, 4)), draw(st.integers(1, 9))),
-    "row_sums": lambda draw: row_sums(draw(st.integers(1, 20)), draw(st.integers(1, 20))),
+    "row_sums": lambda draw: row_sums(
+        draw(st.integers(1, 20)),
+        draw(st.integers(1, 20)),
+        draw(st.sampled_from(["sum", "max", "min"])),
+        draw(st.sampled_from(DTYPES)),
+    ),
 }
+#: What threads exchange: 32 bits as they are, 16 as 32, 64 in two halves where a language has no more.
+DTYPES = ("float32", "float16", "int16", "float64", "int64")
 
 
 def drawn(kernel: Kernel, draw: Any) -> Schedule:
@@ -366,7 +373,8 @@ def test_schedules_at_random(device: opencl_host.Device, tmp_path_factory: pytes
     except SternaError as refusal:
         event(", ".join(refusal.codes))
         return
-    event("accepted" if P.exchanged(program.body) == 1 else "accepted, with exchanges")
+    shared = "" if P.exchanged(program.body) == 1 else f", with exchanges of {program.outputs[0].dtype}"
+    event(f"accepted{shared}")
     (wanted,) = run_kernel(kernel, arrays(kernel)).values()
     compiled = data.draw(st.integers(0, 7))
     folder = tmp_path_factory.mktemp("cuda") if compiled == 0 else None

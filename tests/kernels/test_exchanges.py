@@ -3,12 +3,15 @@ back. `test_group_rows.py` runs what the strategy makes of them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sterna.codegen import ptx
 from sterna.codegen.generators import KernelSet, source
@@ -32,18 +35,39 @@ from support.bound_axes import barriers, compare, memory_of
 from support.cuda_host import cuda_target, metal_target
 from support.small_kernels import arrays, row_sums
 
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 
-def shared(depth: int = 70, threads: int = 16, bound: int = 16, combiner: str = "sum") -> Schedule:
-    """Sums of rows, of which the threads of a task each have a part and exchange it; one of them stores."""
-    s = Schedule(row_sums(5, depth, combiner))
+
+def shared(
+    depth: int = 70, threads: int = 16, bound: int = 16, combiner: str = "sum", dtype: str = "float32", rows: int = 1
+) -> Schedule:
+    """Sums of rows, of which the threads of a task each have a part and exchange it; one of them stores. A task has so
+    many rows, each of other threads."""
+    s = Schedule(row_sums(5, depth, combiner, dtype))
     total = s.cache_write("out")
-    row, one = s.split("out", "i", 1)
+    row, own = s.split("out", "i", rows, overhang=True)
+    own, one = s.split("out", own, 1)
     s.parallel("out", row)
+    s.bind("out", own, "thread.y")
     s.bind("out", one, "thread.x")
     _, lane = s.split(total, "k", bound)
     s.across(total, lane, threads)
-    s.compute_at(total, "out", row, REGISTER)
+    s.compute_at(total, "out", own, REGISTER)
     return s
+
+
+@settings(max_examples=20 * MORE, deadline=None, derandomize=MORE == 1, database=None)
+@given(
+    st.integers(1, 70), st.integers(1, 5), st.integers(1, 4), st.sampled_from(["sum", "max", "min"]),
+    st.sampled_from(["float16", "bfloat16", "float64", "int8", "int16", "int64", "uint16"]), st.integers(0, 9),
+)  # fmt: skip
+def test_exchanges_of_any_type(
+    tmp_path_factory: pytest.TempPathFactory, depth: int, power: int, rows: int, combiner: str, dtype: str, way: int
+) -> None:
+    """16 bits are exchanged as 32, 64 by a function of the language or in halves."""
+    s = shared(depth, 1 << power, 1 << power, combiner, dtype, rows)
+    assert P.exchanged(finish(lower(s)).body) == 1 << power
+    compare(s, None, tmp_path_factory.mktemp("cuda") if way == 0 else None)
 
 
 @pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
@@ -191,9 +215,9 @@ def test_subgroups_that_a_target_lacks() -> None:
 
 def test_equal_values_take_the_first_place(tmp_path: Path) -> None:
     """As of one thread, also among NaN; the same in every order of threads."""
-    given, k = placeholder("x", (6, 70)), reduce_axis("k", 70)
-    place = compute("out", (6,), lambda i: reduce("argmax", given[i, k.var], k, index=E.index_value(k.var, "int64")))
-    kernel = Kernel("argmax", (given,), (), (place,))
+    source_, k = placeholder("x", (6, 70)), reduce_axis("k", 70)
+    place = compute("out", (6,), lambda i: reduce("argmax", source_[i, k.var], k, index=E.index_value(k.var, "int64")))
+    kernel = Kernel("argmax", (source_,), (), (place,))
     s = propose(kernel, Context(replace(opencl_host.opencl_target(groups=True), threads=Threads(64, 32, subgroup=32))))
     assert P.exchanged(lower(s).body) == 32
     x = np.random.default_rng(3).integers(0, 3, (6, 70)).astype(np.float32)

@@ -43,19 +43,22 @@ def window(size: int, taps: int, channels: int, dilation: int = 1) -> Kernel:
     return Kernel("window", (x,), (), (out,))
 
 
-def row_sums(rows: int, depth: int, combiner: str = "sum") -> Kernel:
-    x = placeholder("x", (rows, depth))
+def row_sums(rows: int, depth: int, combiner: str = "sum", dtype: str = "float32") -> Kernel:
+    x = placeholder("x", (rows, depth), dtype)
     k = reduce_axis("k", depth)
     out = compute("out", (rows,), lambda i: reduce(combiner, x[i, k.var], k))
     return Kernel("row_sums", (x,), (), (out,))
 
 
 def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
+    """Random elements; where they are not float32, integers so small that their sums are exact in any order."""
     random = np.random.default_rng(7)
-    return {
-        t.name: random.standard_normal([int(n) for n in t.shape]).astype(np.float32)
-        for t in (*kernel.inputs, *kernel.params)
-    }
+    made = {}
+    for t in (*kernel.inputs, *kernel.params):
+        shape = [int(n) for n in t.shape]
+        drawn = random.standard_normal(shape) if t.dtype == "float32" else random.integers(-5, 6, shape)
+        made[t.name] = drawn.astype(t.dtype)
+    return made
 
 
 def interpreted(schedule: Schedule, feeds: dict[str, np.ndarray]) -> np.ndarray:

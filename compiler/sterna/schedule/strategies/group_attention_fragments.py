@@ -32,6 +32,8 @@ from sterna.te.tensor import Kernel
 ROWS, KEYS = 32, (32, 16)
 #: Subgroups of a task, and rows and groups of columns that the threads of one have: each thread a row and a group.
 SUBGROUPS, EACH, GROUPS = 4, 8, 4
+#: Groups of columns where threads store the result themselves: what those of a row store is then a whole sector.
+WIDE_GROUPS = 16
 #: Rows and columns of a fragment.
 SIDE = 16
 #: Columns of the result, at most.
@@ -74,11 +76,12 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, found.values.stage)
     summed = found.queries.stage.name
-    sums = s.online_in_matrices(acc, found.scores.name, keys, GROUPS, SIDE, dtype)
-    block = {what: f"{acc}_{what}" for what in ("scores", "peak", "powers", "weight", "values", "part")}
-    left, right, scored = _matrices(s, found.queries, summed)
     wide = -(-columns // SIDE) * SIDE
     stages = _shared_bytes(depth, columns, keys) + ROWS * (_FLOAT * wide + PADDING) <= shared.bytes
+    groups = GROUPS if stages else WIDE_GROUPS
+    sums = s.online_in_matrices(acc, found.scores.name, keys, groups, SIDE, dtype)
+    block = {what: f"{acc}_{what}" for what in ("scores", "peak", "powers", "weight", "values", "part")}
+    left, right, scored = _matrices(s, found.queries, summed)
     inline_elementwise(s, [acc] if stages else [], also=[summed] if stages else [acc, summed])
 
     # The output: a task for each block of rows. Each thread has a row and every few columns of the result, which are
@@ -98,11 +101,11 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
         s.reorder(acc, *lead, one, whole, row, column)
         s.pad_rows(acc, PADDING // _FLOAT)
     owner = acc if stages else out
-    lane = _own(s, owner, row, column)
+    lane = _own(s, owner, row, column, groups)
     s.compute_at(sums, owner, lane, REGISTER)
     *lead, group, own = _axes(s, sums)
     s.reorder(sums, "block", *lead, group, own)
-    for axis in (group, own):
+    for axis in (lead[-1], group, own):
         s.unroll(sums, axis)
 
     subgroups = (SUBGROUPS,)
@@ -135,15 +138,19 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
     return s
 
 
-def _own(s: Schedule, stage: str, row: str, column: str) -> str:
-    """Gives each thread a row of a tile and every few columns; returns the axis of the threads of a subgroup."""
+def _own(s: Schedule, stage: str, row: str, column: str, groups: int) -> str:
+    """Gives each thread every so many-th column of a row of a tile, or of several rows, where there are more groups;
+    returns the axis of the threads of a subgroup. Rows of threads side by side lie apart: with the padding of rows they
+    are in different banks."""
     ty, row = s.split(stage, row, EACH)
-    column, group = s.split(stage, column, GROUPS)
-    s.reorder(stage, ty, row, group, column)
+    row, several = s.split(stage, row, EACH * groups // THREADS)
+    column, group = s.split(stage, column, groups)
+    s.reorder(stage, ty, row, group, several, column)
     lane = s.fuse(stage, row, group)
     s.bind(stage, ty, "thread.y")
     s.bind(stage, lane, "thread.x")
-    s.unroll(stage, column)
+    for axis in (several, column):
+        s.unroll(stage, axis)
     return lane
 
 
