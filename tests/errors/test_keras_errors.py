@@ -233,7 +233,7 @@ def test_tensorflow_js_has_no_reference_here(kind: str, tmp_path: Path) -> None:
 
 
 def test_quantized_weights_say_what_to_do_instead(tmp_path: Path) -> None:
-    quantized = layer("Dense", "d", ["x"], units=3, quantization_config={"class_name": "Int8QuantizationConfig"})
+    quantized = layer("Dense", "d", ["x"], units=3, quantization_config={"class_name": "Int4QuantizationConfig"})
     mistake = refusal(archive(functional(quantized), weights(dense=KERNEL), tmp_path))
     (problem,) = mistake.diagnostics
     assert problem.code == "E0113"

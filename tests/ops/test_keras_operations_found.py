@@ -237,3 +237,29 @@ def test_what_has_no_known_form_is_refused(make: Any, why: str, tmp_path: Path) 
     with pytest.raises(SternaError, match=why) as caught:
         read_model(tmp_path / "model.keras", ReadOptions())
     assert caught.value.codes == ("E0113",)
+
+
+@pytest.mark.parametrize("given", ["int8", "int8 of weights", "int4", "float8"])
+def test_quantized_models(given: str, tmp_path: Path) -> None:
+    """Integers of 8 bits are read; operands are rounded as Keras rounds them, unless weights alone are quantized."""
+    layers, mode = keras.layers, given.split(maxsplit=1)[0]
+    keras.utils.set_random_seed(3)
+    tokens = keras.Input((6,), dtype="int32", name="x0")
+    x = layers.Embedding(9, 8)(tokens)
+    if given != "int8 of weights":  # of attention the file does not say that
+        x = layers.MultiHeadAttention(2, 4)(x, x)
+    x = layers.EinsumDense("abc,cde->abed", output_shape=(6, 3, 2), bias_axes="ed")(x)
+    model = keras.Model(tokens, layers.Dense(5, "relu")(layers.Flatten()(x)))
+    if given == "int8 of weights":
+        model.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
+    else:
+        model.quantize(mode)
+    model.save(tmp_path / "model.keras")
+    options = ReadOptions(dims={"batch": 2})
+    if mode != "int8":
+        with pytest.raises(SternaError, match="quantized to int4 or float8"):
+            read_model(tmp_path / "model.keras", options)
+        return
+    ids = np.random.default_rng(0).integers(0, 9, (2, 6)).astype(np.int32)
+    (found,) = interpret(read_model(tmp_path / "model.keras", options), {"x0": ids}).values()
+    np.testing.assert_allclose(found, np.asarray(model(ids)), rtol=1e-4, atol=1e-6)

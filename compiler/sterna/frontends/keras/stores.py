@@ -135,7 +135,9 @@ class NamedStore:
         if words is not None:
             found = {k: v for k, v in self.arrays.items() if any(p.startswith(words) for p in k.split("/")[:-1])}
         else:
-            found = {k: v for k, v in self.arrays.items() if name and name in k.split("/")[:-1]}
+            found = {}
+        # A backward layer of its own keeps its name.
+        found = found or {k: v for k, v in self.arrays.items() if name and name in k.split("/")[:-1]}
         return NamedStore(found or self.arrays, f"{self.where}/{name or attribute}")
 
     def variables(self, names: Sequence[str]) -> list[Array]:

@@ -195,8 +195,7 @@ class Reader:
             names = OUTPUTS.get(node.op, ())
             place = names.index(parts[1]) if parts[1] in names else 0
             several, attribute = SEVERAL.get(node.op, (0, ""))
-            more = int(node.attributes.get(attribute, 1)) - 1 if several else 0
-            position += place + more * min(place, several)
+            position += place + (int(node.attributes.get(attribute, 1)) - 1) * min(place, several)
         if position < len(results):
             return results[position]
         if None in results or not results:
@@ -308,8 +307,7 @@ class Reader:
         )
         if node.op in (*CALLS, *CHOICES, *LOOPS) or node.op in self.model.functions:
             return self.called(scope, node, work)
-        translate = of_complex(node.op, work.items, node.attributes.get("DstT"), translator_of(node.op))
-        result = translate(work)
+        result = of_complex(node.op, work.items, node.attributes.get("DstT"), translator_of(node.op))(work)
         return result if isinstance(result, tuple) else (result,)
 
     @staticmethod
@@ -335,10 +333,10 @@ class Reader:
             node = self.model.nodes.get(handle.name)
             shared = "" if node is None else node.attributes.get("shared_name")
             text = shared.decode("utf-8", "replace") if isinstance(shared, bytes) else ""
-            array: Array | None = None
-            restored, own = self.model.restored.get(handle.name), f"{handle.name}/.ATTRIBUTES/VARIABLE_VALUE"
-            for name in (restored, handle.name, text, own):
-                array = self.model.weight(name) if name and array is None else array
+            own = f"{handle.name}/.ATTRIBUTES/VARIABLE_VALUE"
+            names = (self.model.restored.get(handle.name), handle.name, text, own)
+            found = (self.model.weight(name) for name in names if name)
+            array: Array | None = next((each for each in found if each is not None), None)
             if array is None:
                 fix = "give the folder with its variables, or freeze the graph"
                 raise error("E0103", f'the model has no value of the variable "{handle.name}"', fix=fix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.keras.layers.quantized import is_whole, kernel_of, rounded
 from sterna.frontends.keras.stores import Store
 from sterna.frontends.keras.translation import Translation, Translator, values_in
 from sterna.ir.graph import Value
@@ -100,9 +101,10 @@ def additive_attention(t: Translation) -> Value | list[Value | None]:
 def _projection(t: Translation, store: Store, x: Value) -> Value:
     """(N, ..., features) times a kernel (features, heads, size), plus a bias."""
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = store.variables(("kernel", *(("bias",) if bias else ())))
+    kernel, *rest = kernel_of(t, store, ("kernel", *(("bias",) if bias else ())))
     if kernel.ndim < 2:
         raise error("E0103", f"a kernel of {t.layer.name} has {kernel.ndim} dimensions")
+    x = rounded(t, x, (-1,)) if is_whole(store) else x
     flat = t.op("matmul", x, t.weight(kernel.reshape(kernel.shape[0], -1), x))
     if rest:
         flat = t.op("add", flat, t.weight(rest[0].reshape(-1), flat))
@@ -158,8 +160,9 @@ def multi_head_attention(t: Translation) -> Value | list[Value | None]:
     weights = t.op("softmax", scores if keep is None else _biased(t, scores, keep), axis=-1)
     joined = t.transpose(t.op("matmul", weights, v), (0, 2, 1, 3))
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = stores["output"].variables(("kernel", *(("bias",) if bias else ())))
+    kernel, *rest = kernel_of(t, stores["output"], ("kernel", *(("bias",) if bias else ())))
     flat = t.reshape(joined, (*joined.shape[:2], joined.shape[2] * joined.shape[3]))
+    flat = rounded(t, flat, (-1,)) if is_whole(stores["output"]) else flat
     inner = kernel.shape[0] * kernel.shape[1]
     y = t.op("matmul", flat, t.weight(kernel.reshape(inner, -1), flat))
     if rest:

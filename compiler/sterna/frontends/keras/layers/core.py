@@ -8,6 +8,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.keras.layers.activations import activated
+from sterna.frontends.keras.layers.quantized import is_rounding, is_whole, kernel_of, mode_of, refused, rounded
 from sterna.frontends.keras.stores import places
 from sterna.frontends.keras.translation import Result, Translation, Translator
 from sterna.ir import dtypes
@@ -16,27 +17,32 @@ from sterna.ir.graph import Value
 
 def dense(t: Translation) -> Value:
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = t.variables("kernel", *(("bias",) if bias else ()))
-    y = t.op("matmul", t.x, t.weight(_full(t, kernel), t.x))
+    kernel, *rest = kernel_of(t, t.store, ("kernel", *(("bias",) if bias else ())))
+    x = rounded(t, t.x, (-1,)) if is_whole(t.store) and is_rounding(t) else t.x
+    y = t.op("matmul", x, t.weight(kernel, x))
     return activated(t, t.op("add", y, t.weight(rest[0], y)) if bias else y)
 
 
 def _full(t: Translation, kernel: np.ndarray) -> np.ndarray:
-    """The kernel, which must stand there in full."""
+    """The table, which must stand there in full."""
     if kernel.dtype.kind != "f" or t.layer.config.get("quantization_config"):
-        fix = "save the model without model.quantize, and make an 8-bit one of it by sterna quantize"
-        raise t.unsupported("with quantized weights", fix)
+        raise refused(t)
     return kernel
 
 
 def einsum_dense(t: Translation) -> Value:
     equation = str(t.setting("equation", ""))
     bias_axes = t.layer.config.get("bias_axes")
-    kernel, *rest = t.variables("kernel", *(("bias",) if bias_axes else ()))
     found = re.fullmatch(r"(\.{3})?([a-zA-Z]+)(\.{3})?,([a-zA-Z]+)->(\.{3})?([a-zA-Z]+)(\.{3})?", equation)
     if found is None:
         raise error("E0109", f"the equation {equation!r} is of another form")
-    y = t.standard("Einsum", t.x, t.weight(kernel, t.x), equation=equation)
+    (given, inner, made), x = (found[n] for n in (2, 4, 6)), t.x
+    kept = [inner.index(label) for label in made if label in inner]
+    kernel, *rest = kernel_of(t, t.store, ("kernel", *(("bias",) if bias_axes else ())), kept)
+    if is_whole(t.store) and is_rounding(t):
+        skipped = x.type.rank - len(given) if found[1] else 0
+        x = rounded(t, x, [n + skipped for n, label in enumerate(given) if label not in made])
+    y = t.standard("Einsum", x, t.weight(kernel, x), equation=equation)
     if bias_axes:
         y = t.op("add", y, t.weight(_bias(rest[0], equation, str(bias_axes), y.type.rank), y))
     return activated(t, y)
@@ -58,6 +64,11 @@ def _bias(bias: np.ndarray, equation: str, axes: str, rank: int) -> np.ndarray:
 
 def embedding(t: Translation) -> Value:
     (table,) = t.variables("embeddings")
+    if table.dtype.kind != "f":  # of model.quantize
+        table, scale = t.variables("embeddings", "embeddings_scale")
+        if mode_of(t) not in ("", "int8") or table.dtype != np.int8 or scale.shape != table.shape[:1]:
+            raise refused(t)
+        table = table.astype(np.float32) / scale[:, None]
     ids = t.x if t.x.dtype in ("int32", "int64") else t.cast(t.x, "int32")
     dtype = "float32" if table.dtype.itemsize > 2 else str(table.dtype)
     y = t.op("gather", t.constant(table, dtype), ids, axis=0)
