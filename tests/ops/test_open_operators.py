@@ -23,6 +23,7 @@ Builder = Callable[[OpenGraph], None]
 IMAGE = ({"h": (8, 40), "w": (8, 50)}, ((8, 8), (40, 50), (9, 33), (31, 12), (16, 16), (25, 47)))
 ROWS = ({"b": (1, 4), "s": (1, 40)}, ((1, 1), (4, 40), (2, 7), (3, 16), (1, 33), (4, 25)))
 CACHE = ({"s": (1, 16), "p": (1, 40)}, ((1, 1), (16, 40), (1, 39), (5, 2), (7, 12), (16, 1)))
+POINTS = ({"n": (1, 300)}, ((1,), (5,), (32,), (33,), (300,)))
 CASES: dict[str, tuple[Builder, dict[str, tuple[int, int]], tuple[tuple[int, ...], ...]]] = {}
 
 
@@ -126,6 +127,16 @@ def sampled_at_a_grid(g: OpenGraph) -> None:
     for mode, padding in ways:
         g.output(g.node("GridSample", x, grid, mode=mode, padding_mode=padding))
     g.output(g.node("GridSample", x, grid, padding_mode="reflection", align_corners=1))
+
+
+@_case(POINTS)
+def samples_at_points(g: OpenGraph) -> None:
+    """As many as a detector found: the last block of positions is computed for what is left of it."""
+    x = g.input("x", [1, 3, 9, 7])
+    for shape in ([1, 1, "n", 2], [1, "n", 1, 2]):
+        grid = g.input(f"grid{shape.index('n')}", shape)
+        for mode, padding in (("bilinear", "zeros"), ("nearest", "border"), ("bicubic", "reflection")):
+            g.output(g.node("GridSample", x, grid, mode=mode, padding_mode=padding, align_corners=1))
 
 
 @_case(IMAGE)

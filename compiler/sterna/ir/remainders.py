@@ -5,7 +5,7 @@ Axes that were fused are taken apart by such pairs; where what they index is den
 
 from __future__ import annotations
 
-from sterna.ir.integer import Int, Mod, as_int, of
+from sterna.ir.integer import FloorDiv, Int, Mod, as_int, of
 
 
 def rejoined(value: Int) -> Int:
@@ -21,4 +21,16 @@ def rejoined(value: Int) -> Int:
             joined = value - Int({monomial: coefficient}, 0) + (inner - inner // divisor * divisor) * factor
             if len(joined.terms) < len(value.terms):
                 return rejoined(joined)
+    return value
+
+
+def remainders(value: Int) -> Int:
+    """The same integer with v mod d in the place of v - d (v // d), whose bounds do not tell that it is below d."""
+    for monomial, coefficient in value.terms.items():
+        if len(monomial) == 1 and isinstance(atom := monomial[0], FloorDiv) and coefficient % atom.divisor == 0:
+            times = -coefficient // atom.divisor
+            rest = atom.value % atom.divisor
+            joined = value - Int({monomial: coefficient}, 0) - atom.value * times + rest * times
+            if len(joined.terms) < len(value.terms):
+                return remainders(joined)
     return value

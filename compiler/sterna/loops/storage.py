@@ -10,6 +10,7 @@ from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div
 from sterna.ir.memory import SCRATCH, Memory, Scope
+from sterna.ir.remainders import remainders
 from sterna.loops.bodies import Bodies
 from sterna.loops.nest import Region
 from sterna.loops.program import Buffer
@@ -56,7 +57,7 @@ class Storage(Bodies):
     def storage(self, name: str, dtype: str, shape: Sequence[Int], scope: Scope) -> Buffer:
         """A buffer of the most that dimensions with bounds need; in scratch if it is too large for the stack."""
         try:
-            elements = most_elements(shape)
+            elements = most_elements([remainders(n) for n in shape])
         except ValueError as problem:
             self.refuse(f"{name} has no greatest size: {problem}", "give the dimension a bound")
         nbytes, slot = elements * dtypes.size(dtype), 0

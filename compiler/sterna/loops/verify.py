@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import ANY_MEMORY
-from sterna.ir.integer import ZERO, FloorDiv, Int, Symbol, as_int
+from sterna.ir.integer import FloorDiv, Int, Symbol, as_int
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
 from sterna.loops.prove import Range, at_least_zero, without_remainders
@@ -172,7 +172,7 @@ class _Verifier:
             # index < limit, so value <= value + limit - 1 - index: that says more where divisions cancel.
             end = without_remainders(stmt.value + (limit - 1 - index))
             if index == stmt.value or _divisions(end) <= _divisions(without_remainders(greatest)):
-                least, greatest = ZERO if lo is None else as_int(lo), end
+                least, greatest = stmt.value if lo is None or lo < 0 else as_int(lo), end
                 most = end.bounds()[1]
                 hi = most if most is not None and (hi is None or most < hi) else hi
         facts = [limit - index - 1 for index, limit in known]
