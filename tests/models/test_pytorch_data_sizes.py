@@ -43,6 +43,41 @@ def test_a_number_of_the_data_is_a_size_within_its_bounds(tmp_path: Path) -> Non
             bundle.run({"x": np.array([7, 0, 0, 0])})
 
 
+def test_parts_of_computed_sizes_are_as_long_as_the_program_asserts(tmp_path: Path) -> None:
+    """Rows by expert, as mixtures of experts split and join them: what comes out meets what went in."""
+    program = Program()
+    x, counts = program.input("x", (6, 2)), program.input("counts", (2,), "int64")
+    numbers = []
+    for n in range(2):
+        one = program.call("aten.select.int", self=counts, dim=0, index=n)
+        numbers.append(program.number("aten.item.default", f"n{n}", self=one))
+        said = f"Symbol('u{n}', integer=True)"
+        program.numbers[f"n{n}"] = {"as_expr": {"expr_str": said, "hint": None}}
+        program.open(f"u{n}", 0, 6)
+    total = "Add(Symbol('u0', integer=True), Symbol('u1', integer=True))"
+    program.number("_operator.add", "sum", a=numbers[0], b=numbers[1])
+    program.numbers["sum"] = {"as_expr": {"expr_str": total, "hint": None}}
+    program.call("_operator.eq", "eq", a={"as_sym_int": {"as_name": "sum"}}, b=6)
+    program.nodes[-1]["outputs"] = [{"as_sym_bool": {"as_name": "eq"}}]
+    program.truths["eq"] = {"as_expr": {"expr_str": f"Equality({total}, Integer(6))", "hint": None}}
+    program.call("aten._assert_scalar.default", self={"as_sym_bool": {"as_name": "eq"}}, assert_msg="")
+    program.nodes[-1]["outputs"] = []
+    first, second = program.parts("aten.split_with_sizes.default", ["a", "b"], self=x, split_sizes=numbers)
+    joined = program.tensor("joined", "float32", (2, 2))
+    program.values["joined"]["sizes"][0] = {"as_expr": {"expr_str": total, "hint": None}}
+    doubled = program.call("aten.mul.Tensor", self=second, other=2)
+    program.call("aten.cat.default", "joined", tensors=[first, doubled], dim=0)
+    program.output(program.call("aten.add.Tensor", "z", self=joined, other=x))
+    file = program.write(tmp_path / "m.pt2")
+    graph = read_model(file)
+    with sterna.compile(file, generator="llvm", tuning=False) as bundle:
+        for cut in (2, 0, 6):
+            inputs = {"x": np.arange(12, dtype=np.float32).reshape(6, 2), "counts": np.array([cut, 6 - cut])}
+            for found in (interpret(graph, inputs), bundle.run(inputs)):
+                factors = np.where(np.arange(6) < cut, 2, 3)[:, None]
+                np.testing.assert_array_equal(found["z"], inputs["x"] * factors)
+
+
 def test_the_user_gives_the_bound_that_the_program_lacks(tmp_path: Path) -> None:
     file = counted(None).write(tmp_path / "m.pt2")
     with pytest.raises(SternaError) as caught:

@@ -126,6 +126,29 @@ def subgraph(build: Any) -> dict[str, Any]:
     return {"as_graph": {"name": "inner", "graph": inner.graph()}}
 
 
+def test_copies_do_not_share_memory(tmp_path: Path) -> None:
+    """`contiguous`, `reshape` and `to` are views or copies, which the strides that the file says tell apart."""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for target, arguments, shape, strides, shares in (
+        ("aten.contiguous.default", {}, (3, 2), (2, 1), False),
+        ("aten.contiguous.default", {}, (3, 2), (1, 3), True),
+        ("aten.reshape.default", {"shape": [6]}, (6,), (1,), False),
+        ("aten.reshape.default", {"shape": [3, 1, 2]}, (3, 1, 2), (1, 1, 3), True),
+        ("aten.to.dtype_layout", {"dtype": Type("float32"), "copy": True}, (3, 2), (1, 3), False),
+    ):
+        program = Program()
+        own = program.call("aten.clone.default", self=program.input("x", (2, 3)))
+        turned = program.call("aten.transpose.int", program.tensor("turned", "float32", (3, 2), (1, 3)), self=own,
+                              dim0=0, dim1=1)  # fmt: skip
+        made = program.call(target, program.tensor("made", "float32", shape, strides), self=turned, **arguments)
+        program.call("aten.add_.Tensor", self=made, other=10)
+        program.output(own)
+        program.output(made)
+        found = list(interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": x}).values())
+        np.testing.assert_array_equal(found[0], x + 10 if shares else x)
+        np.testing.assert_array_equal(found[1], x.T.reshape(shape) + 10)
+
+
 def test_conditions_and_loops(tmp_path: Path) -> None:
     def doubled(g: Program) -> None:
         g.output(g.call("aten.mul.Tensor", self=g.input("a", (3,)), other=2.0))

@@ -198,3 +198,29 @@ def test_attention_with_dropout_is_refused() -> None:
     with pytest.raises(SternaError, match="dropout") as caught:
         called("aten.scaled_dot_product_attention.default", query=x, key=x, value=x, dropout_p=0.5)
     assert caught.value.codes == ("E0113",)
+
+
+def test_truth_values_are_ordered_added_and_multiplied() -> None:
+    """As numbers are: true is larger than false, a sum is true where one is, a product where both are."""
+    a, b = np.array([[True, False], [True, False]]), np.array([[True, True], [False, False]])
+    for target, names, wanted in (
+        ("clamp_min.Tensor", ("self", "min"), a | b), ("clamp_max.Tensor", ("self", "max"), a & b),
+        ("fmax.default", ("self", "other"), a | b), ("fmin.default", ("self", "other"), a & b),
+        ("heaviside.default", ("self", "values"), a | b),
+    ):  # fmt: skip
+        found = called(f"aten.{target}", **dict(zip(names, (a, b), strict=True)))[0]
+        assert found.dtype == bool
+        assert found.tolist() == wanted.tolist()
+    row = np.array([True, False])
+    assert called("aten.addr.default", self=a, vec1=row, vec2=~row)[0].tolist() == (a | np.outer(row, ~row)).tolist()
+    assert [x.tolist() for x in called("aten.aminmax.default", "low", "high", self=a, dim=1)] == [
+        [False] * 2,
+        [True] * 2,
+    ]
+    summed = called("aten.sum_to_size.default", self=np.array([True, True, True]), size=[1])[0]
+    assert (summed.dtype, summed.tolist()) == (np.int64, [3])
+
+
+def test_rectified_unsigned_integers_are_themselves() -> None:
+    x = np.array([0, 3, 255], np.uint8)
+    assert called("aten.relu.default", self=x)[0].tolist() == x.tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,14 +76,17 @@ class Program:
         self.values: dict[str, Any] = {}
         self.ranges: dict[str, Any] = {}
         self.numbers: dict[str, Any] = {}
+        self.truths: dict[str, Any] = {}
         self.weights: dict[str, np.ndarray] = {}
         self.out_spec: Any = None
 
-    def tensor(self, name: str, dtype: str, sizes: Sequence[Size]) -> Name:
-        """Declares a tensor."""
+    def tensor(self, name: str, dtype: str, sizes: Sequence[Size], strides: Sequence[int] = ()) -> Name:
+        """Declares a tensor; `strides`: those of one that is not dense."""
+        known = [n if isinstance(n, int) else 2 for n in sizes]
+        steps = strides or [math.prod(known[n + 1 :]) for n in range(len(known))]
         self.values[name] = {
             "dtype": _CODES[dtype], "sizes": [size(n) for n in sizes], "requires_grad": False,
-            "device": {"type": "cpu", "index": None}, "strides": [{"as_int": 1} for _ in sizes],
+            "device": {"type": "cpu", "index": None}, "strides": [{"as_int": step} for step in steps],
             "storage_offset": {"as_int": 0}, "layout": 7,
         }  # fmt: skip
         return Name(name)
@@ -146,8 +150,8 @@ class Program:
     def graph(self) -> dict[str, Any]:
         return {
             "inputs": self.inputs, "outputs": self.outputs, "nodes": self.nodes, "tensor_values": self.values,
-            "sym_int_values": self.numbers, "sym_bool_values": {}, "sym_float_values": {}, "custom_obj_values": {},
-            "is_single_tensor_return": False,
+            "sym_int_values": self.numbers, "sym_bool_values": self.truths, "sym_float_values": {},
+            "custom_obj_values": {}, "is_single_tensor_return": False,
         }  # fmt: skip
 
     def document(self) -> dict[str, Any]:

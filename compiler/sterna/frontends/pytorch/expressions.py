@@ -5,6 +5,7 @@ older files, as text (`2*s0`). They are read as trees and never run.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from sterna.errors import error
@@ -45,6 +46,12 @@ def symbols_of(text: str) -> list[str]:
         elif isinstance(node, ast.Name) and id(node) not in calls:
             found.append(node.id)
     return list(dict.fromkeys(found))
+
+
+def equality_of(text: str) -> tuple[str, int] | None:
+    """(expression, number) where a program says that they are equal; None if the text says something else."""
+    found = re.fullmatch(r"(?:Equality|Eq)\((.+), (?:Integer\((\d+)\)|(\d+))\)", text.strip())
+    return None if found is None else (found[1], int(found[2] or found[3]))
 
 
 def floor_divide(a: Int, b: Int) -> Int:

@@ -51,13 +51,14 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """Calls in order, and what goes in and out."""
+    """Calls in order, and what goes in and out; `numbers`, `conditions`: what the file says of computed ones."""
 
     inputs: tuple[Arg, ...]
     outputs: tuple[Arg, ...]
     nodes: tuple[NodeInfo, ...]
     tensors: Mapping[str, TensorInfo]
     numbers: Mapping[str, int | str] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
     def all_nodes(self) -> Iterator[NodeInfo]:
         """The nodes of the graph and of those in it."""
@@ -200,6 +201,7 @@ class _Graphs:
         nodes = tuple(self.node(node) for node in value["nodes"])
         tensors = {_text(name): _tensor(info) for name, info in value["tensor_values"].items()}
         numbers = {_text(name): _size(size) for name, size in value.get("sym_int_values", {}).items()}
+        truths = {_text(name): _union(said) for name, said in value.get("sym_bool_values", {}).items()}
         self.depth -= 1
         return GraphInfo(
             tuple(map(self.argument, value["inputs"])),
@@ -207,6 +209,7 @@ class _Graphs:
             nodes,
             tensors,
             numbers,
+            {name: _text(held["expr_str"]) for name, (kind, held) in truths.items() if kind == "as_expr"},
         )
 
     def node(self, value: Any) -> NodeInfo:

@@ -18,7 +18,7 @@ from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
-from sterna.frontends.pytorch.expressions import parse, symbols_of
+from sterna.frontends.pytorch.expressions import equality_of, parse, symbols_of
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
 from sterna.frontends.pytorch.operators.complexes import complex_translator
@@ -76,6 +76,7 @@ class Reader:
         self.wanted: dict[Value, str] = {}
         self.symbols: dict[str, Int] = {}
         self.shared = Shared(Names(program.ranges), program.ranges)
+        self.equal = _asserted(program.graph)
         self.writes = any(functional(node.target)[1] for node in program.graph.all_nodes())
         self.depth = 0
 
@@ -322,6 +323,10 @@ class Reader:
             return value
         if value.dtype != info.dtype:
             value = work.cast(value, info.dtype)
+        for axis, said in enumerate(info.sizes if len(info.sizes) == value.type.rank else ()):
+            size = self.equal.get(said) if isinstance(said, str) else None
+            if size is not None and not value.shape[axis].is_const:
+                value = work.op("gather", value, work.counting(size), axis=axis)
         # PyTorch itself was wrong about some shapes (2.5: the states of an LSTM), never about the number of elements.
         open_sizes = not value.type.is_static or not all(isinstance(size, int) for size in info.sizes)
         agree = open_sizes or value.type.elements == math.prod(size for size in info.sizes if isinstance(size, int))
@@ -452,6 +457,13 @@ def _number_names(arg: Arg) -> list[str]:
     if kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats"):
         return [item[1] for item in value if isinstance(item, tuple)]
     return []
+
+
+def _asserted(graph: GraphInfo) -> dict[str, int]:
+    """Expressions of sizes that the data decide, and the numbers that the program asserts them to be."""
+    asserted = (node for node in graph.all_nodes() if node.target == "aten._assert_scalar.default")
+    said = (graph.conditions.get(name) for node in asserted for _, arg in node.inputs for name in _number_names(arg))
+    return dict(found for text in said if text and (found := equality_of(text)))
 
 
 def _own_name(arg: Arg) -> str:

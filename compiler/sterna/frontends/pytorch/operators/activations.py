@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.operators.mathematics import expm1_of
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 
@@ -12,7 +14,8 @@ def _plain(operator: str) -> Translator:
 
 
 def relu(t: Translation) -> Value:
-    return t.op("relu", t.tensor())
+    x = t.tensor()
+    return t.op("relu", x) if is_float(x) or dtypes.is_signed(x.dtype) else x
 
 
 def relu6(t: Translation) -> Value:

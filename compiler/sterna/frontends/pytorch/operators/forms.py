@@ -8,10 +8,10 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.emitter import MOST_PARTS
+from sterna.frontends.emitter import MOST_PARTS, is_float
 from sterna.frontends.pytorch.operators.matrices import factored
 from sterna.frontends.pytorch.operators.movement import diagonal_matrices, split, split_at
-from sterna.frontends.pytorch.operators.pointwise import floor_quotient
+from sterna.frontends.pytorch.operators.pointwise import floor_quotient, plus, times
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -150,9 +150,9 @@ def ranged(t: Translation) -> Value:
 def outer_sum(t: Translation) -> Value:
     """beta * self + alpha * a b^T (addr)."""
     own, a, b = t.together(t.tensor("self"), t.tensor("vec1"), t.tensor("vec2"))
-    y = factored(t, t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0]))), "alpha")
+    y = factored(t, times(t, t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0]))), "alpha")
     # What is no number does not count where beta is 0.
-    return y if t.arg("beta", 1) == 0 else t.op("add", factored(t, own, "beta"), y)
+    return y if t.arg("beta", 1) == 0 else plus(t, factored(t, own, "beta"), y)
 
 
 def power_of_floats(t: Translation) -> Value:
@@ -164,6 +164,7 @@ def power_of_floats(t: Translation) -> Value:
 def summed_to(t: Translation) -> Value:
     """Sums over the dimensions that broadcasting to the operand's shape would repeat (sum_to_size)."""
     x, shape = t.tensor(), t.sizes_of("size")
+    x = x if is_float(x) else t.cast(x, "int64")
     extra = x.type.rank - len(shape)
     axes = tuple(n for n in range(x.type.rank) if n < extra or (shape[n - extra] == 1 and x.shape[n] != 1))
     return t.reshape(t.op("reduce_sum", x, axes=axes, keep_dims=False), shape) if axes else x

@@ -135,6 +135,8 @@ def copysign(t: Translation) -> Value:
 
 def heaviside(t: Translation) -> Value:
     x, values = t.together(t.tensor("self"), t.tensor("values"))
+    if x.dtype == "bool":
+        return t.op("logical_or", x, values)
     zero = _number(t, 0, x)
     step = t.cast(t.op("greater", x, zero), x.dtype)
     return t.op("where", t.op("equal", x, zero), values, step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sterna.errors import error
+from sterna.frontends.pytorch.operators.pointwise import times
 from sterna.frontends.pytorch.operators.quantized import integer_linear
 from sterna.frontends.pytorch.operators.reductions import norm_of
 from sterna.frontends.pytorch.promotion import result_type
@@ -46,7 +47,7 @@ def linear(t: Translation) -> Value:
 def factored(t: Translation, x: Value, name: str) -> Value:
     """A tensor times a number among the arguments."""
     factor = t.arg(name, 1)
-    return x if factor == 1 else t.op("mul", x, t.as_value(factor, x.dtype))
+    return x if factor == 1 else times(t, x, t.as_value(factor, x.dtype))
 
 
 def added_product(first: str, second: str, summed: bool = False) -> Translator:

@@ -13,7 +13,7 @@ from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, as_int, ceil_div
+from sterna.ir.integer import ComputedSymbol, Int, as_int, ceil_div
 
 
 def select(t: Translation) -> Value:
@@ -113,9 +113,20 @@ def split(t: Translation) -> list[Value]:
     axis = t.dim(default=0)
     parts, start = [], as_int(0)
     for length in split_sizes(t, x.shape[axis]):
-        parts.append(t.cut(x, axis, start, length))
+        parts.append(_rows(t, x, axis, start, length))
         start = start + length
     return parts
+
+
+def _rows(t: Translation, x: Value, axis: int, start: Int, length: Int) -> Value:
+    """Some elements along one dimension. Where the data decide how many, nothing here tells that they lie within the
+    tensor, so they are found by positions, which are kept within it."""
+    end = start + length
+    least = (x.shape[axis] - end).bounds()[0]
+    if not any(isinstance(symbol, ComputedSymbol) for symbol in end.symbols()) or (least is not None and least >= 0):
+        return t.cut(x, axis, start, length)
+    places = t.op("add", t.counting(length), t.as_value(start, "int64"))
+    return t.op("gather", x, places, axis=axis)
 
 
 def split_at(t: Translation) -> list[Value]:

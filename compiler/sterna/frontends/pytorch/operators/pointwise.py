@@ -33,9 +33,18 @@ def _lifts(number: object, value: Value) -> bool:
     return isinstance(number, float) and not is_float(value)
 
 
+def plus(t: Translation, a: Value, b: Value) -> Value:
+    """The sum of two of one type; of truth values, whether one is true."""
+    return t.op("logical_or" if a.dtype == "bool" else "add", a, b)
+
+
+def times(t: Translation, a: Value, b: Value) -> Value:
+    """The product of two of one type; of truth values, whether both are true."""
+    return t.op("logical_and" if a.dtype == "bool" else "mul", a, b)
+
+
 def add(t: Translation) -> Value:
-    a, b = t.together(t.operand("self"), _scaled(t))
-    return t.op("logical_or", a, b) if a.dtype == "bool" else t.op("add", a, b)
+    return plus(t, *t.together(t.operand("self"), _scaled(t)))
 
 
 def sub(t: Translation) -> Value:
@@ -49,8 +58,7 @@ def rsub(t: Translation) -> Value:
 
 
 def mul(t: Translation) -> Value:
-    a, b = t.together(t.operand("self"), t.operand("other"))
-    return t.op("logical_and", a, b) if a.dtype == "bool" else t.op("mul", a, b)
+    return times(t, *t.together(t.operand("self"), t.operand("other")))
 
 
 def floor_quotient(t: Translation, a: Value, b: Value) -> Value:
@@ -117,16 +125,16 @@ def power(t: Translation) -> Value:
     return standard(t, "Pow", a, b)
 
 
+def extreme_of(t: Translation, operator: str, a: Value, b: Value) -> Value:
+    """The larger ("maximum") or smaller ("minimum") of two of one type; true is larger than false."""
+    if a.dtype == "bool":
+        return t.op("logical_or" if operator == "maximum" else "logical_and", a, b)
+    return t.op(operator, a, b)
+
+
 def extremum(operator: str) -> Translator:
     """The larger or smaller of two; where one is not a number, neither is the result."""
-
-    def translate(t: Translation) -> Value:
-        a, b = t.together(t.operand("self"), t.operand("other"))
-        if a.dtype == "bool":
-            return t.op("logical_or" if operator == "maximum" else "logical_and", a, b)
-        return t.op(operator, a, b)
-
-    return translate
+    return lambda t: extreme_of(t, operator, *t.together(t.operand("self"), t.operand("other")))
 
 
 def numeric_extremum(operator: str) -> Translator:
@@ -135,7 +143,7 @@ def numeric_extremum(operator: str) -> Translator:
     def translate(t: Translation) -> Value:
         a, b = t.together(t.operand("self"), t.operand("other"))
         if not is_float(a):
-            return t.op(operator, a, b)
+            return extreme_of(t, operator, a, b)
         found = t.op("where", t.op("is_nan", b), a, t.op(operator, a, b))
         return t.op("where", t.op("is_nan", a), t.expand(b, t.broadcast(a, b)), found)
 
@@ -152,16 +160,12 @@ def clamp(t: Translation) -> Value:
         limits = {key: float(v) for key, v in (("min", low), ("max", high)) if v is not None}
         return t.op("clip", x, **limits)
     if low is not None:
-        x = t.op("maximum", x, t.as_value(low, dtype))
-    return x if high is None else t.op("minimum", x, t.as_value(high, dtype))
+        x = extreme_of(t, "maximum", x, t.as_value(low, dtype))
+    return x if high is None else extreme_of(t, "minimum", x, t.as_value(high, dtype))
 
 
 def clamp_one(name: str, operator: str) -> Translator:
-    def translate(t: Translation) -> Value:
-        a, b = t.together(t.tensor("self"), t.operand(name))
-        return t.op(operator, a, b)
-
-    return translate
+    return lambda t: extreme_of(t, operator, *t.together(t.tensor("self"), t.operand(name)))
 
 
 def unary(operator: str, floats: bool = False) -> Unary:

@@ -54,15 +54,15 @@ def product(t: Translation) -> Value:
     return reduced(t, "reduce_prod", x, _axes(t, x), t.flag("keepdim"))
 
 
-def _extreme(operator: str) -> Translator:
-    def translate(t: Translation) -> Value:
-        x = t.tensor()
-        if x.dtype == "bool":
-            name = "reduce_any" if operator == "reduce_max" else "reduce_all"
-            return reduced(t, name, x, _axes(t, x), t.flag("keepdim"))
-        return reduced(t, operator, x, _axes(t, x), t.flag("keepdim"))
+def _extreme_of(t: Translation, operator: str, x: Value) -> Value:
+    """The greatest (reduce_max) or least (reduce_min); true is greater than false."""
+    if x.dtype == "bool":
+        operator = "reduce_any" if operator == "reduce_max" else "reduce_all"
+    return reduced(t, operator, x, _axes(t, x), t.flag("keepdim"))
 
-    return translate
+
+def _extreme(operator: str) -> Translator:
+    return lambda t: _extreme_of(t, operator, t.tensor())
 
 
 def _extreme_and_place(operator: str, argument: str) -> Translator:
@@ -82,9 +82,7 @@ def _extreme_and_place(operator: str, argument: str) -> Translator:
 
 def both_extremes(t: Translation) -> tuple[Value, Value]:
     x = t.tensor()
-    axes = _axes(t, x)
-    low, high = (reduced(t, f"reduce_{name}", x, axes, t.flag("keepdim")) for name in ("min", "max"))
-    return low, high
+    return _extreme_of(t, "reduce_min", x), _extreme_of(t, "reduce_max", x)
 
 
 def _place(operator: str) -> Translator:

@@ -8,6 +8,7 @@ from typing import Any
 from sterna.frontends.pytorch.aliases import Backward, Forward
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in, split_sizes
 from sterna.frontends.pytorch.operators.scattering import diagonal_replaced, replaced
+from sterna.frontends.pytorch.program import TensorInfo
 from sterna.frontends.pytorch.translation import Translation
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
@@ -118,6 +119,53 @@ def is_view(target: str) -> bool:
     return (name in _VIEWS or name in _PLACED) and target.startswith("aten.")
 
 
+#: Views where the operand's memory allows it, and copies elsewhere.
+_EITHER = frozenset((
+    "reshape.default", "flatten.using_ints", "reshape_as.default", "ravel.default", "contiguous.default", "to.dtype",
+    "to.dtype_layout", "to.device", "to.other", "to.prim_Device", "type_as.default",
+))  # fmt: skip
+
+
+def _copied(name: str, t: Translation) -> bool:
+    """Whether a call gives a tensor of its own: converted, or with strides that a view of the operand cannot have."""
+    before, after = next(iter(t.operands), None), next(iter(t.results), None)
+    if before is None or after is None:
+        return False
+    if before.dtype != after.dtype or t.flag("copy"):
+        return True
+    if name not in _EITHER or len(before.strides) != len(before.sizes) or len(after.strides) != len(after.sizes):
+        return False
+    if name in ("reshape.default", "flatten.using_ints", "reshape_as.default", "ravel.default"):
+        # A copy is dense. A view is so only where the operand is.
+        return not _dense(before) and _dense(after)
+    return _steps(before) != _steps(after)
+
+
+def _steps(tensor: TensorInfo) -> list[int | str]:
+    """Strides of dimensions in which there are steps."""
+    return [stride for stride, size in zip(tensor.strides, tensor.sizes, strict=True) if size != 1]
+
+
+def _dense(tensor: TensorInfo) -> bool:
+    """Whether elements lie one after the other; of open sizes, as far as the strides of known ones tell."""
+    each = 1
+    for stride, size in zip(reversed(tensor.strides), reversed(tensor.sizes), strict=True):
+        if size == 1:
+            continue
+        if isinstance(stride, int) and stride != each:
+            return False
+        if isinstance(size, str) or isinstance(stride, str):
+            return _falls(tensor)
+        each *= size
+    return True
+
+
+def _falls(tensor: TensorInfo) -> bool:
+    """Whether every stride that is a number is at most the one before: where the rest is open, nothing tells more."""
+    known = [stride for stride in _steps(tensor) if isinstance(stride, int)]
+    return known == sorted(known, reverse=True)
+
+
 def view_of(
     target: str, t: Translation, n: int, translate: Callable[[Translation], Any]
 ) -> tuple[Forward, Backward] | None:
@@ -129,9 +177,8 @@ def view_of(
     if not is_view(target):
         return None
     back = _VIEWS.get(target.removeprefix("aten."))
-    before, after = next(iter(t.inputs), None), next(iter(t.results), None)
-    if back is _same and before is not None and after is not None and before.dtype != after.dtype:
-        return None  # converted, so that it is another tensor
+    if _copied(target.removeprefix("aten."), t):
+        return None
     name = next(key for key, value in t.arguments.items() if isinstance(value, Value))
 
     def forward(base: Value) -> Value:
