@@ -36,7 +36,7 @@ from sterna_runtime.notebook import Shown
 from sterna_runtime.profile import NodeTime, measure, node_times
 
 if TYPE_CHECKING:
-    from sterna_runtime.device_arrays import Device, DeviceArray
+    from sterna_runtime.device_arrays import Device, DeviceArray, OnDevice
     from sterna_runtime.dlpack import Borrowed
     from sterna_runtime.golden import Replay
 
@@ -66,7 +66,11 @@ class Bundle(Shown):
         self._run_bound: Callable[[ctypes.c_void_p], int] = functions.sterna_run
         self._run: Callable[[ctypes.c_void_p], int] = self._run_bound
         self._lock = threading.Lock()
-        self._on_device = self._open.on_device(self._lock)
+        self._on_device: OnDevice | None = None
+        if self._open.table:
+            from sterna_runtime.device_arrays import on_device  # noqa: PLC0415 (most bundles never need it)
+
+            self._on_device = on_device(self._open, self._lock)
         self._borrow = None if self._on_device is None else self._on_device.borrow
         self._bound: dict[int, Array | Borrowed] = {}
         self._bounds, self._computed = self._open.dims()
@@ -177,8 +181,7 @@ class Bundle(Shown):
     def run_on_device(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, DeviceArray | Array]:
         """Runs the model as `run` does; outputs that the device computes are new arrays in its memory.
 
-        The others, which nodes on the CPU compute, are arrays of NumPy's. `intermediate` shows these outputs too,
-        `get_output` those of the latest `run`.
+        Those of nodes on the CPU are NumPy's. `get_output` shows outputs of the latest `run`, `intermediate` these too.
         """
         handle = self._handle()
         with self._given(handle, inputs):

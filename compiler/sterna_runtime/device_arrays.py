@@ -255,8 +255,8 @@ class OnDevice:
             self.functions.release(self.handle.pointer, self._given_back.popleft())
 
 
-def on_device(handle: Handle, table: int, kind: str, lock: threading.Lock) -> OnDevice | None:
-    """What binds memory of the device whose library has this table; None if it binds none."""
-    found = _Table.from_address(table)
-    bindings = found.bindings if found.size >= ctypes.sizeof(_Table) and kind in KINDS else None
-    return OnDevice(handle, bindings, kind, lock) if bindings else None
+def on_device(handle: Handle, lock: threading.Lock) -> OnDevice | None:
+    """What binds memory of a bundle's device; None if its library binds none. `lock` is held while the model runs."""
+    found = _Table.from_address(handle.table)
+    bindings = found.bindings if found.size >= ctypes.sizeof(_Table) and handle.kind in KINDS else None
+    return OnDevice(handle, bindings, handle.kind, lock) if bindings else None

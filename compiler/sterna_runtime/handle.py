@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from sterna_runtime.dims import Bounds
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.inputs import Array, TensorSpec, dtype_from_name
-
-if TYPE_CHECKING:
-    from sterna_runtime.device_arrays import OnDevice
 
 _FIXES: dict[str, Fix] = {
     "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),
@@ -42,25 +38,18 @@ class Handle:
         self.functions = library.load()
         self._directory = directory
         path = os.fsencode(directory) if os.name != "nt" else directory.encode("utf-8", "replace")
-        self._tables: ctypes.Array[ctypes.c_void_p] | None = None
+        #: Of the bundle's device: the address of its library's table, and its kind; 0 where it has none.
+        self.table, self.kind = 0, ""
         options = library.COptions(size=ctypes.sizeof(library.COptions), threads=threads)
         if not library.is_replaced() and (kinds := devices.needed(directory)):
-            tables = self._tables = devices.drivers(kinds)
-            self._kinds = kinds
+            tables = devices.drivers(kinds)
+            self.table, self.kind = (tables[0] or 0, kinds[0]) if tables else (0, "")
             options.devices, options.n_devices = ctypes.addressof(tables), len(tables)
             options.device_cache = devices.cache()
         problem = library.CError()
         self.functions.sterna_load(path, options, ctypes.byref(self.pointer), problem)
         if not self.pointer:
             raise _no_graph(directory) or c_error(self.functions, problem, directory)
-
-    def on_device(self, lock: threading.Lock) -> OnDevice | None:
-        """What binds memory of the bundle's device; `lock` is held while the model runs. None if there is no device."""
-        if not self._tables:
-            return None
-        from sterna_runtime.device_arrays import on_device  # noqa: PLC0415 (most bundles never need it)
-
-        return on_device(self, self._tables[0] or 0, self._kinds[0], lock)
 
     def __del__(self) -> None:
         pointer, self.pointer = self.pointer, ctypes.c_void_p()  # finalizers of a cycle come in any order
