@@ -224,3 +224,7 @@ def test_truth_values_are_ordered_added_and_multiplied() -> None:
 def test_rectified_unsigned_integers_are_themselves() -> None:
     x = np.array([0, 3, 255], np.uint8)
     assert called("aten.relu.default", self=x)[0].tolist() == x.tolist()
+    less = called("aten.add.Tensor", self=x, other=np.array([1, 2, 3], np.uint8), alpha=-1)[0]
+    assert less.tolist() == [255, 1, 252]
+    squares = called("aten.square.default", self=np.array([True, False]))[0]
+    assert (squares.dtype, squares.tolist()) == (np.int64, [1, 0])

@@ -12,6 +12,7 @@ from sterna.frontends.emitter import Emitter, axes_of
 from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import NodeInfo, TensorInfo
 from sterna.frontends.pytorch.promotion import Operand, float_type, result_type
+from sterna.ir import dtypes
 from sterna.ir.graph import Names, Value
 from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ops import Builder
@@ -273,6 +274,8 @@ class Translation(Emitter):
             wanted = dtype or result_type((found,))
             if wanted not in ("bool",) and not dtype_is_float(wanted) and isinstance(found, float):
                 found = int(found) if math.isfinite(found) else 0
+            if wanted.startswith("uint"):
+                found = int(found) % (1 << dtypes.bits(wanted))  # -1 is what added takes 1 away
             return self.scalar(found, wanted)
         raise error("E0103", f"{self.kind} is given {type(found).__name__} in place of a tensor")
 

@@ -217,6 +217,7 @@ def sign(t: Translation) -> Value:
 
 def square(t: Translation) -> Value:
     x = t.tensor()
+    x = t.cast(x, "int64") if x.dtype == "bool" else x
     return t.op("mul", x, x)
 
 
