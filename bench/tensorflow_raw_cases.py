@@ -165,13 +165,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
         ), (within(0, 1, 9, 9), within(0, 1, 9))
     ),
     **{
-        f"{op.__name__} {normalized} {centered}": (
-            lambda x, op=op, n=normalized, c=centered: op(
-                input=x, size=[3, 4], offsets=[[0.2, -0.3], [0.9, 0.7]] if n else [[1.0, 2.0], [-2.0, 5.0]],
+        f"{op} {normalized} {centered}": (
+            lambda x, op=op, n=normalized, c=centered: getattr(R, op)(
+                input=x, size=[3, 4], offsets=[[0.2, -0.3], [0.9, 0.7]] if n else [[1.0, 2.0], [-2.0, 1.0]],
                 normalized=n, centered=c, noise="zero", uniform_noise=False,
             ), (f(2, 7, 8, 2),)
         )
-        for normalized in (True, False) for centered in (True, False) for op in (R.ExtractGlimpse, R.ExtractGlimpseV2)
+        for normalized in (True, False) for centered in (True, False) for op in ("ExtractGlimpse", "ExtractGlimpseV2")
     },
     "fused pad conv": (
         lambda x: R.FusedPadConv2D(

@@ -87,10 +87,12 @@ def glimpse(t: Translation) -> Value:
         extent = t.extent(x, n + 1)
         at = t.op("slice", offsets, starts=(0, n), sizes=(batch, 1), steps=(1, 1))
         at = t.op("mul", at, t.scalar(float(extent), "float32")) if normalized else at
+        # The second version takes pixels as they are, from the center or not.
+        plain = t.kind.endswith("V2") and not normalized
         if centered:
-            at = t.op("mul", at, t.scalar(0.5, "float32"))
+            at = at if plain else t.op("mul", at, t.scalar(0.5, "float32"))
             at = t.op("add", at, t.scalar(extent / 2, "float32"))
-        if centered or not t.kind.endswith("V2"):
+        if not t.kind.endswith("V2") or (centered and normalized):
             at = t.op("sub", at, t.scalar(size / 2, "float32"))
         places = t.op("add", t.cast(at, "int64"), t.reshape(t.counting(size), (1, size)))
         there = t.op("greater_equal", places, t.scalar(0, "int64"))
