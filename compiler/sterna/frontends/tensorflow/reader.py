@@ -323,9 +323,8 @@ class Reader:
         array = given if isinstance(given, np.ndarray) else array_of(given)
         if array.dtype == object:
             return Text(array)
-        if array.dtype.kind == "c":
-            return Complex(constant(self.builder.name(scope.prefix + node.name), constant_pairs(array)))
-        return constant(self.builder.name(scope.prefix + node.name), array)
+        name = self.builder.name(scope.prefix + node.name)
+        return Complex(constant(name, constant_pairs(array))) if array.dtype.kind == "c" else constant(name, array)
 
     def weight(self, handle: Variable, scope: Scope) -> Value:
         """The value of a variable."""
@@ -334,8 +333,7 @@ class Reader:
             shared = "" if node is None else node.attributes.get("shared_name")
             text = shared.decode("utf-8", "replace") if isinstance(shared, bytes) else ""
             own = f"{handle.name}/.ATTRIBUTES/VARIABLE_VALUE"
-            names = (self.model.restored.get(handle.name), handle.name, text, own)
-            found = (self.model.weight(name) for name in names if name)
+            found = map(self.model.weight, filter(None, (self.model.restored.get(handle.name), handle.name, text, own)))
             array: Array | None = next((each for each in found if each is not None), None)
             if array is None:
                 fix = "give the folder with its variables, or freeze the graph"
