@@ -149,6 +149,18 @@ def test_copies_do_not_share_memory(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[1], x.T.reshape(shape) + 10)
 
 
+def test_memory_of_a_turned_tensor_is_read_by_strides(tmp_path: Path) -> None:
+    """Windows that overlap, as Longformer cuts them out of heads that lie side by side."""
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    program = Program()
+    turned = program.call("aten.transpose.int", program.tensor("turned", "float32", (2, 6), (1, 2)),
+                          self=program.input("x", (6, 2)), dim0=0, dim1=1)  # fmt: skip
+    program.output(program.call("aten.as_strided.default", self=turned, size=[2, 3, 2], stride=[1, 4, 2]))
+    found = next(iter(interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": x}).values()))
+    wanted = np.lib.stride_tricks.as_strided(x, (2, 3, 2), (4, 16, 8))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_conditions_and_loops(tmp_path: Path) -> None:
     def doubled(g: Program) -> None:
         g.output(g.call("aten.mul.Tensor", self=g.input("a", (3,)), other=2.0))

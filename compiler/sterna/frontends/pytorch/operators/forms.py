@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
@@ -90,20 +91,34 @@ def powers(t: Translation) -> Value:
     return t.op("pow", wide, t.constant(exponents, x.dtype))
 
 
-def strided(t: Translation) -> Value:
-    """Elements of a tensor's memory, which is that of its elements in order, by sizes and strides (as_strided)."""
-    x = t.tensor()
-    said = next(iter(t.operands), None)
-    in_order = [math.prod(t.static(x)[n + 1 :]) for n in range(x.type.rank)]
-    if said is not None and any(size != 1 and step != own for size, step, own in zip(
-        said.sizes, said.strides, in_order, strict=True)):  # fmt: skip
-        raise t.unsupported("of a tensor whose elements are not in order in memory")
-    sizes, strides, offset = t.ints("size"), t.ints("stride"), t.integer("storage_offset", 0)
-    check_table(math.prod(sizes), 1)
-    places = np.full(sizes, offset, np.int64)
+def _places_in_memory(sizes: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    """Of every element, how far from the first one it lies."""
+    places = np.zeros(sizes, np.int64)
     for n, (size, step) in enumerate(zip(sizes, strides, strict=True)):
         places = places + np.arange(size).reshape([-1 if m == n else 1 for m in range(len(sizes))]) * step
-    count = math.prod(t.static(x))
+    return places
+
+
+def strided(t: Translation) -> Value:
+    """Elements of a tensor's memory, as far as it is that of its elements, by sizes and strides (as_strided)."""
+    x = t.tensor()
+    said = next(iter(t.operands), None)
+    shape, count = t.static(x), math.prod(t.static(x))
+    in_order = [math.prod(shape[n + 1 :]) for n in range(x.type.rank)]
+    own = in_order if said is None else [step for step in said.strides if isinstance(step, int)]
+    steps = zip(shape, own, in_order, strict=True)
+    is_turned = count > 0 and any(size != 1 and step != wanted for size, step, wanted in steps)
+    if is_turned and t.arg("storage_offset"):
+        raise t.unsupported("with an offset, of a tensor whose elements are not in order in memory")
+    sizes, strides = t.ints("size"), t.ints("stride")
+    check_table(math.prod(sizes), 1)
+    places = _places_in_memory(sizes, strides) + t.integer("storage_offset", 0)
+    if is_turned:
+        check_table(count, 1)
+        memory = _places_in_memory(shape, own).reshape(-1)
+        order = np.argsort(memory, kind="stable")
+        found = np.minimum(np.searchsorted(memory[order], places), count - 1)
+        places = np.where(memory[order][found] == places, order[found], -1)
     if places.size and (places.min() < 0 or places.max() >= count):
         raise t.unsupported("beyond the elements of its operand")
     return t.op("gather", t.reshape(x, (count,)), t.constant(places, "int64"), axis=0)
