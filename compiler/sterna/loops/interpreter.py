@@ -6,7 +6,7 @@ The meaning of every operation is that of `te.operations`. Every access is check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int, Symbol, as_int
 from sterna.loops import program as P
+from sterna.loops.evaluators import position_of, value_of
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.interpreter import evaluate_stage
@@ -64,10 +65,22 @@ class LeftError(Exception):
 
 
 class Run:
-    """The state of a program that is run."""
+    """The state of a program that is run.
 
-    def __init__(self, name: str, memory: dict[str, Array], symbols: dict[Symbol, int]):
+    Args:
+        ready: expressions and positions that have been evaluated before, by their `id`, which is theirs as long as they
+            are kept here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        memory: dict[str, Array],
+        symbols: dict[Symbol, int],
+        ready: dict[int, tuple[Expr | Int, Callable[[Run], Any]]] | None = None,
+    ):
         self.name, self.memory, self.symbols = name, memory, symbols
+        self.ready = {} if ready is None else ready
         self.variables: dict[P.Variable, Any] = {}
         self.local: dict[P.Buffer, Array] = {}
         self.tiles: dict[tuple[P.Buffer, int], Array] = {}
@@ -168,33 +181,20 @@ class Run:
     # -- values
     def value(self, e: Expr) -> Any:
         """The value: without dimensions, or with one of as many elements as it has lanes."""
-        if isinstance(e, P.Read):
-            if e.variable not in self.variables:
-                raise self.error(f"{e.variable.name} is read before it has a value")
-            return self.variables[e.variable]
-        if isinstance(e, E.Const):
-            return np.full(() if e.lanes == 1 else e.lanes, e.value).astype(dtypes.to_numpy(e.dtype))
-        if isinstance(e, E.IndexValue):
-            steps = 0 if e.lanes == 1 else np.arange(e.lanes) * e.stride
-            return np.asarray(self.position(e.index) + steps).astype(dtypes.to_numpy(e.dtype))
-        if isinstance(e, E.Load):
-            return self.load(e)
-        operands = [self.value(child) for child in e.children()]
-        if isinstance(e, P.Broadcast):
-            result: Any = np.resize(operands[0], e.lanes)
-        elif isinstance(e, P.Apply):
-            result = self.product(e, operands)
-        elif isinstance(e, P.Lane):
-            result = operands[0][e.lane : e.lane + e.lanes] if e.lanes > 1 else operands[0][e.lane]
-        elif isinstance(e, P.Shuffle):
-            result = np.concatenate(operands)[list(e.order)]
-        elif isinstance(e, P.Blend):
-            result = np.where(np.arange(e.lanes) < e.active, *operands)
-        elif isinstance(e, P.Assemble):
-            result = np.stack(operands)
-        else:
-            result = operation(e, operands)
-        return np.asarray(result).astype(dtypes.to_numpy(e.dtype), copy=False)
+        found = self.ready.get(id(e))
+        if found is None:
+            found = self.ready[id(e)] = e, value_of(e)
+        return found[1](self)
+
+    def position(self, index: Int) -> int:
+        found = self.ready.get(id(index))
+        if found is None:
+            found = self.ready[id(index)] = index, position_of(index)
+        return int(found[1](self))
+
+    def atom(self, atom: Atom) -> int:
+        """The value of a symbol, or of a position that is computed."""
+        return int(self.value(atom.value)) if isinstance(atom, IndexAtom) else self.symbols[atom]  # type: ignore[index]
 
     def product(self, e: P.Apply, operands: list[Array]) -> Array:
         """What an intrinsic makes of its operands."""
@@ -222,32 +222,6 @@ class Run:
             return e.intrinsic.exact(before, *arrays.values())[kept].reshape(-1)
         result = evaluate_stage(behaviour, arrays)[kept].reshape(-1)
         return combined(e.intrinsic, operands[0], result) if e.intrinsic.accumulates else result
-
-    def load(self, e: E.Load) -> Any:
-        buffer = e.tensor
-        assert isinstance(buffer, P.Buffer)
-        if buffer.scope.is_tiles:
-            return self.tiles[buffer, self.position(e.indices[0])]
-        if e.rows:
-            array, first = self.array(buffer), self.position(e.indices[0])
-            starts = (first + row * e.pitch for row in range(e.rows))
-            return np.concatenate([array[self.places(buffer, array, at, e.lanes // e.rows, 1)] for at in starts])
-        array, count = self.array(buffer), e.lanes if e.active is None else e.active
-        read = array[self.places(buffer, array, self.position(e.indices[0]), count, e.stride)]
-        if e.lanes == 1:
-            return read[0].copy()
-        result = np.zeros(e.lanes, array.dtype)
-        result[:count] = read
-        return result
-
-    def position(self, index: Int) -> int:
-        def atom_value(atom: Atom) -> int:
-            if isinstance(atom, IndexAtom):
-                return int(self.value(atom.value))
-            assert isinstance(atom, Symbol)
-            return self.symbols[atom]
-
-        return int(index.evaluate(atom_value))
 
     # -- memory
     def array(self, buffer: P.Buffer) -> Array:

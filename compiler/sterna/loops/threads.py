@@ -14,6 +14,7 @@ import numpy as np
 from sterna.ir.integer import Symbol
 from sterna.loops import program as P
 from sterna.loops.interpreter import Array, LeftError, Run, prepared
+from sterna.te import expr as E
 
 Order = np.random.Generator
 
@@ -45,7 +46,7 @@ class _Tasks(Run):
     """What stands outside of a parallel loop is run once; each iteration of the loop is a task."""
 
     def __init__(self, outer: Run, order: Order | None):
-        super().__init__(outer.name, outer.memory, outer.symbols)
+        super().__init__(outer.name, outer.memory, outer.symbols, outer.ready)
         self.order = order
 
     def loop(self, s: P.For) -> None:
@@ -69,7 +70,7 @@ class _Thread(Run):
         lane: tuple[int, int],
         products: dict[tuple[object, ...], Array],
     ):
-        super().__init__(outer.name, outer.memory, dict(outer.symbols))
+        super().__init__(outer.name, outer.memory, dict(outer.symbols), outer.ready)
         #: The thread's number in its subgroup, and how many there are.
         self.lane = lane
         #: Of tiles, by what is multiplied and added: the threads of a subgroup all have the same.
@@ -83,10 +84,17 @@ class _Thread(Run):
         self.pending: dict[int, list[tuple[Array, int, Array, int]]] = {}
 
     def steps(self, s: P.Stmt) -> Iterator[P.Barrier | P.Let | None]:
-        """Runs a statement; stops after every simple one, and at barriers and exchanges, which it gives."""
+        """Runs a statement; stops after every simple one that others can see, and at barriers and exchanges, which it
+        gives."""
         if isinstance(s, P.Seq):
             for inner in s.stmts:
-                yield from self.steps(inner)
+                if isinstance(inner, (P.Assign, P.Store)):
+                    self.stmt(inner)
+                    # Others cannot tell when a thread computes with variables of its own.
+                    if isinstance(inner, P.Store) or E.loads(inner.value):
+                        yield None
+                else:
+                    yield from self.steps(inner)
         elif isinstance(s, P.For) and s.kind in P.THREADS:
             place = self.position(s.start) + self.index[s.kind]
             if place < self.position(s.extent):
@@ -152,7 +160,9 @@ class _Thread(Run):
         self.pending.setdefault(s.group, []).extend(moves)
 
     def happen(self, order: Order) -> None:
-        """Lets one element of an asynchronous copy move, whichever."""
+        """Lets one element of an asynchronous copy move, whichever, or none."""
+        if order.integers(2):
+            return
         if groups := [group for group, moves in self.pending.items() if moves]:
             moves = self.pending[groups[order.integers(len(groups))]]
             _move(moves.pop(order.integers(len(moves))))
@@ -206,6 +216,12 @@ class _Exchanging:
         return list(here.values())
 
 
+def _turns(order: Order | None) -> Iterator[float]:
+    """Whose turn it is, as shares of those that are active."""
+    while True:
+        yield from (0.0,) if order is None else order.random(1024).tolist()
+
+
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
     lanes, products = P.subgroup(body), dict[tuple[object, ...], Array]()
@@ -218,10 +234,11 @@ def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     exchange = _Exchanging(threads, counts["thread.x"], P.exchanged(body))
     barrier: P.Barrier | None = None
     ended = False
+    turns = _turns(order)
     while active:
-        turn = 0 if order is None else int(order.integers(len(active)))
+        turn = int(next(turns) * len(active))
         thread, steps = active[turn]
-        if order is not None and order.integers(2):
+        if order is not None and thread.pending:
             thread.happen(order)
         try:
             reached = next(steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,22 +24,28 @@ Array = np.ndarray[Any, Any]
 
 def operation(expr: Expr, operands: list[Array]) -> Any:
     """One operation of an expression on the values of its operands; the result may be of a wider type."""
+    return operator_of(expr)(*operands)
+
+
+def operator_of(expr: Expr) -> Callable[..., Any]:
+    """What an expression makes of the values of its operands: `operation` for who evaluates it often."""
     if isinstance(expr, E.Unary):
-        return _unary(expr.op, operands[0])
+        return _unary(expr.op)
     if isinstance(expr, E.Binary):
-        return _binary(expr.op, *operands)
+        return partial(_binary, expr.op) if expr.op in ("pow", "div") else _BINARY[expr.op]
     if isinstance(expr, E.Compare):
-        return _COMPARE[expr.op](*operands)
+        return _COMPARE[expr.op]
     if isinstance(expr, E.Fma):
-        return _fma(*operands)
+        return _fma
     if isinstance(expr, E.Select):
-        return np.where(*operands)
+        return np.where
     if isinstance(expr, E.Cast):
-        return cast(operands[0], expr.dtype)
+        return partial(cast, dtype=expr.dtype)
     if isinstance(expr, E.Nearest):
-        return _nearest(operands[0], expr)
+        return partial(_nearest, expr=expr)
     if isinstance(expr, E.Bitcast):
-        return operands[0].view(dtypes.to_numpy(expr.dtype))
+        target = dtypes.to_numpy(expr.dtype)
+        return lambda a: a.view(target)
     raise internal_error(f"{type(expr).__name__} inside an expression")
 
 
@@ -77,10 +84,10 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
     return np.asarray(a.astype(wide) * b.astype(wide) + c.astype(wide))
 
 
-def _unary(op: str, a: Array) -> Any:
-    if op in _MATH:
-        return _MATH[op](a.astype(np.float64))
-    return _UNARY[op](a)
+def _unary(op: str) -> Callable[[Array], Any]:
+    if (function := _MATH.get(op)) is not None:
+        return lambda a: function(a.astype(np.float64))
+    return _UNARY[op]
 
 
 def _binary(op: str, a: Array, b: Array) -> Any:
