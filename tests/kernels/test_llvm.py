@@ -127,7 +127,7 @@ def test_positions(name: str, scratch_directory: Path) -> None:
         data = compile_module([program], load_target(name), "m")
         directory = scratch_directory / name
         directory.mkdir()
-        runner = Emulated(data, directory, "arm-linux-musleabihf", "qemu-arm")
+        runner = Emulated(data, directory, "armv7", "qemu-arm")
     ((raw,),) = runner.run_all([Job(0, [indices], (sink.elements * 8,))])
     got = raw.copy().view(np.int64).reshape(7, 5, count)
     for a in range(7):

@@ -150,18 +150,18 @@ def test_every_operation_native(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "triple", "emulator", "lanes"),
-    [("arm64", "aarch64-linux-musl", "qemu-aarch64", (1, 4)), ("cortex-m4", "arm-linux-musleabihf", "qemu-arm", (1,))],
+    ("name", "architecture", "emulator", "lanes"),
+    [("arm64", "aarch64", "qemu-aarch64", (1, 4)), ("cortex-m4", "armv7", "qemu-arm", (1,))],
 )
 def test_every_operation_emulated(
-    name: str, triple: str, emulator: str, lanes: tuple[int, ...], tmp_path: Path
+    name: str, architecture: str, emulator: str, lanes: tuple[int, ...], tmp_path: Path
 ) -> None:
     """Cortex-M code runs in a program for a larger ARM, which has all of its instructions."""
     if shutil.which(emulator) is None:
         pytest.skip(f"{emulator} is not installed")
     data = compile_module(_functions(CASES, lanes), load_target(name), "m")
     with np.errstate(all="ignore"):
-        _check_cases(Emulated(data, tmp_path, triple, emulator), CASES, lanes)
+        _check_cases(Emulated(data, tmp_path, architecture, emulator), CASES, lanes)
 
 
 @pytest.mark.parametrize("name", ["browser", "browser-relaxed"])

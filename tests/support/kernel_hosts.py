@@ -13,6 +13,7 @@ import numpy as np
 
 from sterna.codegen.llvm import emit_object, module_text
 from sterna.loops import program as P
+from sterna.runtime.programs import MACHINES
 from sterna.targets.description import host
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import run as run_compiler
@@ -150,14 +151,20 @@ int main(int argc, char **argv) {
 
 
 class Emulated:
-    """Kernels linked into a static program that an emulator runs. Calls take no parameters and no scratch."""
+    """Kernels linked into a static program that an emulator runs. Calls take no parameters and no scratch.
 
-    def __init__(self, data: bytes, directory: Path, triple: str, emulator: str):
+    Processor and kind of optimization are those of `sterna.runtime.programs`: for others, zig would build the C library
+    anew.
+    """
+
+    def __init__(self, data: bytes, directory: Path, architecture: str, emulator: str):
         self.directory, self.command = directory, [emulator, "host", "in", "out"]
         (directory / "host.c").write_text(_HOST_C)
         (directory / "kernels.o").write_bytes(data)
         include = ROOT / "runtime_c" / "include"
-        build = zig("cc", "-target", triple, "-O1", f"-I{include}", "-static", "host.c", "kernels.o", "-o", "host")
+        build = zig(
+            "cc", *MACHINES[architecture], "-O2", f"-I{include}", "-static", "host.c", "kernels.o", "-o", "host"
+        )
         run_compiler(build, directory, "the test host")
 
     def run_all(self, jobs: Sequence[Job]) -> list[list[np.ndarray]]:

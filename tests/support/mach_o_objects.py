@@ -169,7 +169,7 @@ def build(objects: Sequence[bytes], processor: str, model: str, directory: Path)
             lines += _Object(data, n, processor).text(f"object{n}")
     (directory / "all.s").write_text("\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""]))
     program = directory / "program"
-    flags = ["-O1", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{ROOT / 'runtime_apple' / 'include'}"]
+    flags = ["-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{ROOT / 'runtime_apple' / 'include'}"]
     flags += [f"-DLINKED=sterna_{model}_linked"]
     files = [str(HERE / "mach_o_main.c"), "all.s"]
     run(*ZIG, "cc", "-target", TRIPLES[processor], "-static", *flags, *files, "-o", program, cwd=directory)
