@@ -125,6 +125,32 @@ def test_products_of_levels(tmp_path: Path) -> None:
     assert np.abs(found - wanted).max() < 0.03 * np.abs(wanted).max()
 
 
+def test_a_sum_of_levels_as_tensorflow_rounds_it(tmp_path: Path) -> None:
+    """What TensorFlow 2.21 gives for these levels: in 32 bits, and from those in 8."""
+    levels = (
+        [[181, 255, 101, 118], [181, 233, 122, 126], [104, 0, 187, 77]],
+        [[1, 126, 0, 58], [140, 65, 224, 21], [159, 183, 255, 212]],
+    )
+    ranges = ((-1.2055992, 1.9571), (-1.7270299, 1.4674717))
+    g = GraphWriter()
+    numbers = [[g.constant(np.float32(end)) for end in ends] for ends in ranges]
+    for name in ("a", "b"):
+        g.input(name, (3, 4), "uint8")
+    made = g.node("QuantizedAdd", ["a", "b", *numbers[0], *numbers[1]], name="sum")
+    three = [made, f"{made}:1", f"{made}:2"]
+    span = g.node("RequantizationRange", three)
+    g.node("Requantize", [*three, span, f"{span}:1"], name="small", out_type=Kind("uint8"))
+    for n, output in enumerate((made, "small", "small:1", "small:2")):
+        g.node("Identity", [output], name=f"y{n}")
+    feeds = {name: np.array(x, np.uint8) for name, x in zip("ab", levels, strict=True)}
+    found = interpret(read_model(g.write(tmp_path)), feeds)
+    np.testing.assert_array_equal(
+        found["y0"], [[-45284, 121011, -112523, -49751], [71337, 51572, 92843, -74154], [23368, -42816, 172802, 45425]]
+    )
+    np.testing.assert_array_equal(found["y1"], [[60, 209, 0, 56], [164, 147, 184, 34], [121, 62, 255, 141]])
+    assert (found["y2"], found["y3"]) == (np.float32(-1.6801283), np.float32(2.5801985))
+
+
 # ---------------------------------------------------------------- pictures
 def test_fractional_pools(tmp_path: Path) -> None:
     """Windows of one and two elements; where they begin is a result."""

@@ -74,26 +74,33 @@ def _quantized(t: Translation, x: Value, low: Value, high: Value, dtype: str) ->
     return t.cast(t.op("add", t.cast(level, "int32"), t.scalar(lowest, "int32")), dtype)
 
 
-def _real(t: Translation, x: _Ranged, exact: bool = False) -> Value:
-    """QuantizedToFloat. Of 32 bits the lowest level is far away: TensorFlow's rounding of it moves all numbers, which
-    is done alike here.
-
-    Args:
-        exact: as of single numbers, where TensorFlow takes the lowest level's distance in double precision.
-    """
+def _real(t: Translation, x: _Ranged) -> Value:
+    """A tensor as numbers, in single precision. Of 32 bits the lowest level is far away: TensorFlow's rounding of it
+    moves all numbers, which is done alike here."""
     level = _level(t, x)
     lowest, _ = _limits(x.data.dtype)
-    flat = t.op("equal", level, _number(t, 0.0))
-    start = _rounded(t, t.op("div", x.low, t.op("where", flat, _number(t, 1.0), level)))
-    start = t.op("where", flat, x.low, t.op("mul", start, level))
+    start = _start(t, x, level)
     if x.data.dtype == "int32":
-        away = x.high if exact else t.op("mul", level, _number(t, float(-lowest)))
-        number = t.op("mul", t.cast(x.data, "float32"), level)
-        # In double precision 2^31 levels are half a level more than `high`.
-        number = t.op("add", number, t.op("mul", level, _number(t, 0.5))) if exact else number
-        return t.op("add", t.op("add", start, away), number)
+        away = t.op("mul", level, _number(t, float(-lowest)))
+        return t.op("add", t.op("add", start, away), t.op("mul", t.cast(x.data, "float32"), level))
     steps = t.op("add", t.cast(x.data, "float32"), _number(t, float(-lowest)))
     return t.op("add", t.op("mul", steps, level), start)
+
+
+def _start(t: Translation, x: _Ranged, level: Value) -> Value:
+    """The lowest number as a multiple of a level's, in single precision."""
+    flat = t.op("equal", level, _number(t, 0.0))
+    start = _rounded(t, t.op("div", x.low, t.op("where", flat, _number(t, 1.0), level)))
+    return t.op("where", flat, x.low, t.op("mul", start, level))
+
+
+def _single_real(t: Translation, x: _Ranged) -> Value:
+    """QuantizedToFloat, for single numbers: in double precision, but for the lowest one."""
+    lowest, highest = _limits(x.data.dtype)
+    level = t.op("div", t.cast(t.op("sub", x.high, x.low), "float64"), t.scalar(float(highest - lowest), "float64"))
+    steps = t.op("sub", t.cast(x.data, "float64"), t.scalar(float(lowest), "float64"))
+    start = t.cast(_start(t, x, t.cast(level, "float32")), "float64")
+    return t.cast(t.op("add", start, t.op("mul", steps, level)), "float32")
 
 
 def _zero_of(t: Translation, x: _Ranged) -> Value:
@@ -175,12 +182,40 @@ def requantization_range(t: Translation) -> tuple[Value, Value]:
     low, high = (
         t.op(f"reduce_{end}", x.data, axes=axes, keep_dims=False) if axes else x.data for end in ("min", "max")
     )
-    return _real(t, x._replace(data=low), True), _real(t, x._replace(data=high), True)
+    return _single_real(t, x._replace(data=low)), _single_real(t, x._replace(data=high))
 
 
 def _narrowed(t: Translation, x: _Ranged, low: Value, high: Value) -> Three:
     dtype = t.dtype("out_type", "uint8")
+    if (x.data.dtype, dtype) == ("int32", "uint8"):
+        return _narrowed_in_fixed_point(t, x, low, high), low, high
     return _quantized(t, _real(t, x), low, high, dtype), low, high
+
+
+def _narrowed_in_fixed_point(t: Translation, x: _Ranged, low: Value, high: Value) -> Value:
+    """From 32 to 8 bits by integers that have 16 bits of a fraction: RequantizeManyInNewRange, whose constants are
+    partly of single and partly of double precision."""
+
+    def wide(v: Value) -> Value:
+        return t.cast(v, "float64")
+
+    def whole(v: Value) -> Value:
+        return t.cast(t.op("where", flat, t.scalar(0.0, v.dtype), v), "int64")
+
+    steps, one = t.scalar(255.0, "float64"), 1 << 16
+    width = t.op("sub", high, low)
+    flat = t.op("equal", width, _number(t, 0.0))
+    width = t.op("where", flat, _number(t, 1.0), width)
+    scale = t.op("mul", t.scalar(255.0 * one, "float64"), wide(t.op("sub", x.high, x.low)))
+    scale = whole(t.op("div", scale, wide(width)))
+    middle = t.op("mul", t.op("add", x.low, x.high), _number(t, 0.5))
+    middle = t.op("mul", middle, t.cast(t.op("div", steps, wide(width)), "float32"))
+    start = t.op("mul", t.op("mul", wide(low), steps), t.scalar(float(one), "float64"))
+    offset = t.op("sub", whole(t.op("mul", middle, _number(t, one))), whole(t.op("div", start, wide(width))))
+    level = t.op("bit_shift", t.op("mul", t.cast(x.data, "int64"), scale), t.scalar(32, "int64"), direction="RIGHT")
+    level = t.op("add", t.op("add", level, offset), t.scalar(one // 2, "int64"))
+    level = t.op("bit_shift", level, t.scalar(16, "int64"), direction="RIGHT")
+    return t.cast(t.op("clip", level, min=0, max=255), "uint8")
 
 
 def requantize(t: Translation) -> Three:
@@ -231,24 +266,33 @@ def _two(t: Translation) -> tuple[_Ranged, _Ranged]:
     return _ranged(t, 0, 2, 3), _ranged(t, 1, 4, 5)
 
 
+def _level_of_32_bits(t: Translation, x: Value, high: Value) -> Value:
+    """FloatToQuantized into a range that reaches from -high to high."""
+    steps = float(2**32)
+    width = t.cast(t.op("add", high, high), "float64")
+    scale = t.op("div", t.scalar(steps, "float64"), t.op("mul", width, t.scalar(steps / (steps - 1.0), "float64")))
+    level, start = (_rounded(t, t.op("mul", t.cast(v, "float64"), scale)) for v in (x, t.op("neg", high)))
+    return t.cast(t.op("add", t.op("sub", level, start), t.scalar(-float(2**31), "float64")), "int32")
+
+
 def add(t: Translation) -> Three:
-    """QuantizedAdd and QuantizedBiasAdd: both in a range of int32 that 2^17 sums fit in."""
+    """QuantizedAdd and QuantizedBiasAdd: both in a range of int32 that 2^14 or 2^17 sums fit in."""
     a, b = _two(t)
     ends = [v for x in (a, b) for v in (x.high, t.op("neg", x.low))]
     high = ends[0]
     for each in ends[1:]:
         high = t.op("maximum", high, each)
-    high = t.op("mul", high, _number(t, float(1 << 17)))
-    level = t.op("mul", high, _number(t, 2.0**-31))
-    if t.kind == "QuantizedBiasAdd":
+    bias = t.kind == "QuantizedBiasAdd"
+    high = t.op("mul", high, _number(t, float(1 << (17 if bias else 14))))
+    if bias:
+        level = t.op("mul", high, _number(t, 2.0**-31))
         total = t.op("add", _real(t, a), _real(t, b))
         return t.cast(_rounded(t, t.op("div", total, level)), "int32"), t.op("neg", high), high
     # Two levels of each, 0 and 1, say what all are: multiples of a whole number.
     parts = []
     for x in (a, b):
         first, second = (
-            t.cast(_rounded(t, t.op("div", _real(t, x._replace(data=t.scalar(n, x.data.dtype))), level)), "int32")
-            for n in (0, 1)
+            _level_of_32_bits(t, _single_real(t, x._replace(data=t.scalar(n, x.data.dtype))), high) for n in (0, 1)
         )
         steps = t.op("mul", t.cast(x.data, "int32"), t.op("sub", second, first))
         parts.append(t.op("add", steps, first))
