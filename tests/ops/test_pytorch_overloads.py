@@ -228,3 +228,59 @@ def test_rectified_unsigned_integers_are_themselves() -> None:
     assert less.tolist() == [255, 1, 252]
     squares = called("aten.square.default", self=np.array([True, False]))[0]
     assert (squares.dtype, squares.tolist()) == (np.int64, [1, 0])
+
+
+# ---------------------------------------------------------------- types that few expect
+def test_products_and_sums_of_truth_values() -> None:
+    a, b = np.array([True, False, True]), np.array([True, True, False])
+    for target in ("outer", "kron"):
+        (found,) = called(f"aten.{target}.default", self=a, **{"vec2" if target == "outer" else "other": b})
+        np.testing.assert_array_equal(found, np.outer(a, b) if target == "outer" else np.kron(a, b))
+    places = np.array([0, 0, 2])
+    rows = np.array([[True, False], [False, False], [False, True]])
+    (found,) = called("aten.index_add.default", self=np.zeros((3, 2), bool), dim=0, index=places, source=rows)
+    np.testing.assert_array_equal(found, [[True, False], [False, False], [False, True]])
+
+
+def test_signs() -> None:
+    x = np.array([-0.0, 0.0, -1.0, 2.0, np.inf, -np.inf, -1e-45], np.float32)
+    np.testing.assert_array_equal(called("aten.signbit.default", self=x)[0], np.signbit(x))
+    np.testing.assert_array_equal(
+        np.signbit(called("aten.copysign.Tensor", self=np.ones_like(x), other=x)[0]), np.signbit(x)
+    )
+    for dtype in ("bool", "uint8", "int8"):
+        given_ = np.array([0, 1, 255]).astype(dtype)
+        np.testing.assert_array_equal(called("aten.signbit.default", self=given_)[0], np.array(given_ < 0))
+
+
+def test_distances_of_bytes_wrap() -> None:
+    a, b = np.array([[3, 200, 7]], np.uint8), np.array([[5, 10, 9]], np.uint8)
+    (found,) = called("aten.pairwise_distance.default", x1=a, x2=b)
+    close(found, np.linalg.norm((a - b).astype(np.float32) + 1e-6, axis=1))
+
+
+@pytest.mark.parametrize("target", ["upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa"])
+def test_pictures_of_bytes_are_rounded_to_the_nearest(target: str) -> None:
+    x = np.random.default_rng(3).integers(0, 256, (1, 2, 6, 5)).astype(np.uint8)
+    sizes = {"output_size": [9, 4], "align_corners": False, "scales_h": None, "scales_w": None}
+    (found,) = called(f"aten.{target}.default", **{"input" if "_aa" in target else "self": x}, **sizes)
+    (exact,) = called(
+        f"aten.{target}.default", **{"input" if "_aa" in target else "self": x.astype(np.float32)}, **sizes
+    )
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, np.clip(np.floor(exact + 0.5), 0, 255))
+
+
+@pytest.mark.parametrize("order", [2.0, 3.0, 4.0])
+def test_norms_of_halves_do_not_overflow(order: float) -> None:
+    x = np.linspace(-600, 500, 40).astype(np.float16)
+    (found,) = called("aten.linalg_vector_norm.default", self=x, ord=order, dim=[0], keepdim=False, dtype=None)
+    assert found.dtype == np.float16
+    close(found, np.linalg.norm(x.astype(np.float64), order), 2e-3)
+
+
+def test_special_functions_of_halves() -> None:
+    x = np.array([0.25, 1.5, 2.5, 12.0], np.float16)
+    (found,) = called("aten.polygamma.default", n=2, self=x)
+    assert found.dtype == np.float16
+    close(found, [-129.43, -0.8287966, -0.23620405, -0.00755065], 2e-3)

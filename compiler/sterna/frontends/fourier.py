@@ -13,6 +13,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.fast_fourier import Direction, cost, from_planes, mirrored, planes, transformed
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ir.limits import check_table
@@ -66,7 +67,7 @@ def transform(t: Emitter, x: Value, axis: int, length: int, inverse: bool, onesi
         raise error("E0108", f"a Fourier transform of {x.type} along dimension {axis}")
     if not 1 <= length <= LONGEST:
         raise error("E0113", f"{t.kind} of {length} elements is not supported")
-    if x.dtype in ("float16", "bfloat16"):
+    if x.dtype in dtypes.HALVES:
         return t.cast(transform(t, t.cast(x, "float32"), axis, length, inverse, onesided), x.dtype)
     rows = [s for n, s in enumerate(sizes[:-1]) if n != axis]
     if _is_large(math.prod(rows, start=as_int(1)), parts, length, onesided):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 
@@ -51,8 +52,18 @@ def is_finite(t: Translation) -> Value:
     return t.op("logical_not", t.op("logical_or", t.op("is_nan", x), t.op("is_inf", x)))
 
 
+def is_negative(t: Translation, x: Value) -> Value:
+    """Of floats: whether the sign is set, that of -0.0 too; not of NaN."""
+    zero = t.scalar(0, x.dtype)
+    return t.op("logical_or", t.op("less", x, zero), t.op("less", t.op("div", t.scalar(1, x.dtype), x), zero))
+
+
 def sign_bit(t: Translation) -> Value:
     x = t.tensor()
+    if is_float(x):
+        return is_negative(t, x)
+    if dtypes.limits(x.dtype)[0] == 0:
+        return t.full(x.shape, False, "bool")
     return t.op("less", x, t.scalar(0, x.dtype))
 
 

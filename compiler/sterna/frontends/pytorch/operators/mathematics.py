@@ -7,10 +7,12 @@ import math
 from sterna.errors import error
 from sterna.frontends import special
 from sterna.frontends.angles import arc_tangent
-from sterna.frontends.emitter import MOST_TAPS
+from sterna.frontends.emitter import MOST_TAPS, Emitter
 from sterna.frontends.incomplete_gamma import incomplete_gamma
 from sterna.frontends.log_sums import log_sum_of_two
+from sterna.frontends.pytorch.operators.comparisons import is_negative
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
 
@@ -130,7 +132,7 @@ def scaled(factor: float) -> Translator:
 def copysign(t: Translation) -> Value:
     a, b = t.together(t.operand("self"), t.operand("other"), floats=True)
     size = t.op("abs", a)
-    return t.op("where", t.op("less", b, _number(t, 0, b)), t.op("neg", size), size)
+    return t.op("where", is_negative(t, b), t.op("neg", size), size)
 
 
 def heaviside(t: Translation) -> Value:
@@ -144,15 +146,23 @@ def heaviside(t: Translation) -> Value:
 
 def _of_floats(function: special.Function) -> Translator:
     """Some of these overloads call their operand `x`."""
-    return lambda t: function(t, t.floating("x" if "x" in t.arguments else "self"))
+    return lambda t: _in_single(t, t.floating("x" if "x" in t.arguments else "self"), function)
+
+
+def _in_single(t: Emitter, x: Value, function: special.Function) -> Value:
+    """In float32 where there are 16 bits: what is between leaves their range."""
+    return t.cast(function(t, t.cast(x, "float32")), x.dtype) if x.dtype in dtypes.HALVES else function(t, x)
 
 
 def polygamma(t: Translation) -> Value:
     n = t.arg("n")
-    x = t.floating()
-    if n == 1:
-        return special.trigamma(t, x)
-    return special.polygamma(t, _number(t, n, x), x) if n else t.op("digamma", x)
+
+    def of(t: Emitter, x: Value) -> Value:
+        if n == 1:
+            return special.trigamma(t, x)
+        return special.polygamma(t, t.scalar(n, x.dtype), x) if n else t.op("digamma", x)
+
+    return _in_single(t, t.floating(), of)
 
 
 def multivariate_lgamma(t: Translation) -> Value:

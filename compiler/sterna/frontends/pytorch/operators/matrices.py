@@ -8,7 +8,7 @@ from sterna.errors import error
 from sterna.frontends.pytorch.operators.pointwise import times
 from sterna.frontends.pytorch.operators.quantized import integer_linear
 from sterna.frontends.pytorch.operators.reductions import norm_of
-from sterna.frontends.pytorch.promotion import result_type
+from sterna.frontends.pytorch.promotion import float_type, result_type
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
@@ -85,7 +85,7 @@ def inner(t: Translation) -> Value:
 
 def outer(t: Translation) -> Value:
     a, b = t.together(t.tensor("self"), t.tensor("vec2"))
-    return t.op("mul", t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
+    return times(t, t.reshape(a, (a.shape[0], 1)), t.reshape(b, (1, b.shape[0])))
 
 
 def _spelled_out(terms: str, values: list[Value]) -> str:
@@ -166,8 +166,10 @@ def cosine_similarity(t: Translation) -> Value:
 
 
 def pairwise_distance(t: Translation) -> Value:
-    a, b = t.together(t.tensor("x1"), t.tensor("x2"), floats=True)
-    gap = t.op("add", t.op("sub", a, b), t.scalar(t.number("eps", 1e-6), a.dtype))
+    a, b = t.together(t.tensor("x1"), t.tensor("x2"))
+    gap = t.op("sub", a, b)  # of unsigned integers, it wraps
+    gap = t.cast(gap, float_type(gap.dtype))
+    gap = t.op("add", gap, t.scalar(t.number("eps", 1e-6), gap.dtype))
     return norm_of(t, gap, t.number("p", 2.0), (gap.type.rank - 1,), t.flag("keepdim"))
 
 
@@ -177,7 +179,7 @@ def kron(t: Translation) -> Value:
     wide = [t.reshape(x, (*([as_int(1)] * (rank - x.type.rank)), *x.shape)) for x in (a, b)]
     left = t.reshape(wide[0], [size for n in wide[0].shape for size in (n, as_int(1))])
     right = t.reshape(wide[1], [size for n in wide[1].shape for size in (as_int(1), n)])
-    return t.reshape(t.op("mul", left, right), [m * n for m, n in zip(wide[0].shape, wide[1].shape, strict=True)])
+    return t.reshape(times(t, left, right), [m * n for m, n in zip(wide[0].shape, wide[1].shape, strict=True)])
 
 
 def tensordot(t: Translation) -> Value:

@@ -12,6 +12,7 @@ from sterna.frontends.pytorch.operators.comparisons import as_bool
 from sterna.frontends.pytorch.promotion import float_type, kind
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.rotations import singular
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 
@@ -154,7 +155,9 @@ def deviation_mean(t: Translation) -> tuple[Value, Value]:
 
 
 def norm_of(t: Translation, x: Value, order: float, axes: tuple[int, ...], keep: bool) -> Value:
-    """The vector norm of an order."""
+    """The vector norm of an order; of 16 bits in float32, as powers leave the range of halves."""
+    if x.dtype in dtypes.HALVES:
+        return t.cast(norm_of(t, t.cast(x, "float32"), order, axes, keep), x.dtype)
     size = t.op("abs", x)
     if abs(order) == math.inf:
         return reduced(t, "reduce_max" if order > 0 else "reduce_min", size, axes, keep)

@@ -35,6 +35,13 @@ def _wanted(t: Translation, x: Value) -> tuple[list[float] | None, list[Int] | N
 def _resized(mode: str, transform: str = "", rounding: str = "", antialias: bool = False) -> Translator:
     def translate(t: Translation) -> Value:
         x = t.tensor("input" if "input" in t.arguments else "self")
+        if x.dtype != "uint8" or mode == "nearest":
+            return resized(t, x)
+        # PyTorch rounds pictures of bytes to the nearest, by weights of 16 bits.
+        level = t.op("floor", t.op("add", resized(t, t.cast(x, "float32")), t.scalar(0.5, "float32")))
+        return t.cast(t.op("clip", level, min=0.0, max=255.0), "uint8")
+
+    def resized(t: Translation, x: Value) -> Value:
         factors, sizes = _wanted(t, x)
         if sizes is None and factors is None:
             raise t.unsupported("without a size")

@@ -10,7 +10,7 @@ from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.operators.forms import strided
 from sterna.frontends.pytorch.operators.gathering import indices_of, layout_of
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in
-from sterna.frontends.pytorch.operators.pointwise import floor_quotient
+from sterna.frontends.pytorch.operators.pointwise import floor_quotient, times
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -201,7 +201,10 @@ def _index_rows(reduction: str, name: str) -> Translator:
         shape = [places.shape[0] if n == axis else size for n, size in enumerate(x.shape)]
         rows = t.expand(t.as_value(t.operand(name), x.dtype), shape)
         if t.arg("alpha", 1) != 1:
-            rows = t.op("mul", rows, t.as_value(t.arg("alpha"), x.dtype))
+            rows = times(t, rows, t.as_value(t.arg("alpha"), x.dtype))
+        if reduction == "add" and x.dtype == "bool":  # a sum of truth values is whether one is true
+            bits, rows = (t.cast(v, "uint8") for v in (x, rows))
+            return t.cast(t.reshape(_rows_replaced(t, bits, axis, places, rows, "max"), own.shape), "bool")
         return t.reshape(_rows_replaced(t, x, axis, places, rows, reduction), own.shape)
 
     return translate

@@ -103,6 +103,19 @@ def _single_real(t: Translation, x: _Ranged) -> Value:
     return t.cast(t.op("add", start, t.op("mul", steps, level)), "float32")
 
 
+def _single_level(t: Translation, x: Value, low: Value, high: Value, dtype: str) -> Value:
+    """FloatToQuantized, for single numbers: in double precision."""
+    lowest, highest = _limits(dtype)
+    steps = float(highest - lowest + 1)
+    flat = t.op("equal", low, high)
+    width = t.op("where", flat, t.scalar(1.0, "float64"), t.cast(t.op("sub", high, low), "float64"))
+    scale = t.op("div", t.scalar(steps, "float64"), t.op("mul", width, t.scalar(steps / (steps - 1.0), "float64")))
+    level, start = (t.cast(_rounded(t, t.op("mul", t.cast(v, "float64"), scale)), "int64") for v in (x, low))
+    level = t.op("where", flat, t.scalar(0, "int64"), t.op("sub", level, start))
+    level = t.op("add", level, t.scalar(lowest, "int64"))
+    return t.cast(t.op("clip", level, min=lowest, max=highest), dtype)
+
+
 def _zero_of(t: Translation, x: _Ranged) -> Value:
     """The level that stands for 0, as int32."""
     lowest, _ = _limits(x.data.dtype)
@@ -176,13 +189,14 @@ def dequantize(t: Translation) -> Value:
 
 
 def requantization_range(t: Translation) -> tuple[Value, Value]:
-    """The least and the greatest number that a tensor has."""
+    """The least and the greatest number that a tensor has; the least is 0 at most, so that there is a level for 0."""
     x = _ranged(t, 0, 1, 2)
     axes = tuple(range(x.data.type.rank))
     low, high = (
         t.op(f"reduce_{end}", x.data, axes=axes, keep_dims=False) if axes else x.data for end in ("min", "max")
     )
-    return _single_real(t, x._replace(data=low)), _single_real(t, x._replace(data=high))
+    least, greatest = (_single_real(t, x._replace(data=end)) for end in (low, high))
+    return t.op("minimum", least, _number(t, 0.0)), greatest
 
 
 def _narrowed(t: Translation, x: _Ranged, low: Value, high: Value) -> Three:
@@ -224,9 +238,7 @@ def requantize(t: Translation) -> Three:
 
 def shrink_range(t: Translation) -> Three:
     """QuantizeDownAndShrinkRange: the range becomes that of the tensor, with 0 in it."""
-    low, high = requantization_range(t)
-    low = t.op("minimum", low, _number(t, 0.0))
-    return _narrowed(t, _ranged(t, 0, 1, 2), low, high)
+    return _narrowed(t, _ranged(t, 0, 1, 2), *requantization_range(t))
 
 
 # ---------------------------------------------------------------- products and sums
@@ -266,15 +278,6 @@ def _two(t: Translation) -> tuple[_Ranged, _Ranged]:
     return _ranged(t, 0, 2, 3), _ranged(t, 1, 4, 5)
 
 
-def _level_of_32_bits(t: Translation, x: Value, high: Value) -> Value:
-    """FloatToQuantized into a range that reaches from -high to high."""
-    steps = float(2**32)
-    width = t.cast(t.op("add", high, high), "float64")
-    scale = t.op("div", t.scalar(steps, "float64"), t.op("mul", width, t.scalar(steps / (steps - 1.0), "float64")))
-    level, start = (_rounded(t, t.op("mul", t.cast(v, "float64"), scale)) for v in (x, t.op("neg", high)))
-    return t.cast(t.op("add", t.op("sub", level, start), t.scalar(-float(2**31), "float64")), "int32")
-
-
 def add(t: Translation) -> Three:
     """QuantizedAdd and QuantizedBiasAdd: both in a range of int32 that 2^14 or 2^17 sums fit in."""
     a, b = _two(t)
@@ -286,14 +289,13 @@ def add(t: Translation) -> Three:
     high = t.op("mul", high, _number(t, float(1 << (17 if bias else 14))))
     if bias:
         level = t.op("mul", high, _number(t, 2.0**-31))
-        total = t.op("add", _real(t, a), _real(t, b))
-        return t.cast(_rounded(t, t.op("div", total, level)), "int32"), t.op("neg", high), high
+        both = (t.cast(_rounded(t, t.op("div", _real(t, x), level)), "int32") for x in (a, b))
+        return t.op("add", *both), t.op("neg", high), high
     # Two levels of each, 0 and 1, say what all are: multiples of a whole number.
     parts = []
     for x in (a, b):
-        first, second = (
-            _level_of_32_bits(t, _single_real(t, x._replace(data=t.scalar(n, x.data.dtype))), high) for n in (0, 1)
-        )
+        numbers = (_single_real(t, x._replace(data=t.scalar(n, x.data.dtype))) for n in (0, 1))
+        first, second = (_single_level(t, number, t.op("neg", high), high, "int32") for number in numbers)
         steps = t.op("mul", t.cast(x.data, "int32"), t.op("sub", second, first))
         parts.append(t.op("add", steps, first))
     return t.op("add", *parts), t.op("neg", high), high
@@ -305,9 +307,10 @@ def _kept(most: float | None) -> Translator:
 
     def translate(t: Translation) -> Three:
         x = _ranged(t, 0, 1, 2)
-        y = t.op("maximum", x.data, _quantized(t, _number(t, 0.0), x.low, x.high, x.data.dtype))
+        ends = [_single_level(t, _number(t, v), x.low, x.high, x.data.dtype) for v in (0.0, most) if v is not None]
+        y = t.op("maximum", x.data, ends[0])
         if most is not None:
-            y = t.op("minimum", y, _quantized(t, _number(t, most), x.low, x.high, x.data.dtype))
+            y = t.op("minimum", y, ends[1])
         return y, x.low, x.high
 
     return translate
