@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sterna.runtime.programs import MACHINES
+from sterna.runtime.programs import FLAGS, MACHINES
 from sterna_runtime import recipe
 from support import handmade_bundle, handmade_dims
 
@@ -333,7 +333,7 @@ def test_foreign_machine_under_qemu(architecture: str, tmp_path: Path) -> None:
     qemu = need(f"qemu-{family}", f"runs programs for {family}")
     (tmp_path / "kernels.c").write_text(handmade_bundle.KERNELS_C)
     program = [RUNTIME / "tools" / "sterna_run.c", *sources(), tmp_path / "kernels.c"]
-    flags = ["-std=c99", "-O2", "-fno-sanitize=all", *INCLUDES, "-DSTERNA_LINKED=sterna_handmade_library"]
+    flags = [*FLAGS, "-static", *INCLUDES, "-DSTERNA_LINKED=sterna_handmade_library"]
     run(*ZIG, "cc", *machine, *flags, *program, "-o", tmp_path / "sterna_run")
     members = handmade_bundle.graph(handmade_bundle.params(), b"")
     members["target"] = {

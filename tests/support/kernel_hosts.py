@@ -13,7 +13,7 @@ import numpy as np
 
 from sterna.codegen.llvm import emit_object, module_text
 from sterna.loops import program as P
-from sterna.runtime.programs import MACHINES
+from sterna.runtime.programs import FLAGS, MACHINES
 from sterna.targets.description import host
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import run as run_compiler
@@ -153,8 +153,7 @@ int main(int argc, char **argv) {
 class Emulated:
     """Kernels linked into a static program that an emulator runs. Calls take no parameters and no scratch.
 
-    Processor and kind of optimization are those of `sterna.runtime.programs`: for others, zig would build the C library
-    anew.
+    It is built as those of `sterna.runtime.programs`, whose C library zig has built already.
     """
 
     def __init__(self, data: bytes, directory: Path, architecture: str, emulator: str):
@@ -162,9 +161,8 @@ class Emulated:
         (directory / "host.c").write_text(_HOST_C)
         (directory / "kernels.o").write_bytes(data)
         include = ROOT / "runtime_c" / "include"
-        build = zig(
-            "cc", *MACHINES[architecture], "-O2", f"-I{include}", "-static", "host.c", "kernels.o", "-o", "host"
-        )
+        flags = *MACHINES[architecture], *FLAGS, "-static", f"-I{include}"
+        build = zig("cc", *flags, "host.c", "kernels.o", "-o", "host")
         run_compiler(build, directory, "the test host")
 
     def run_all(self, jobs: Sequence[Job]) -> list[list[np.ndarray]]:

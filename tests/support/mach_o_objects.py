@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sterna.runtime.programs import FLAGS
 from support.mach_o_images import Image, is_library
 from support.machines import HERE, RUNTIME
 from support.tools import ROOT, ZIG, run
@@ -169,7 +170,7 @@ def build(objects: Sequence[bytes], processor: str, model: str, directory: Path)
             lines += _Object(data, n, processor).text(f"object{n}")
     (directory / "all.s").write_text("\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""]))
     program = directory / "program"
-    flags = ["-O2", "-fno-sanitize=all", f"-I{RUNTIME / 'include'}", f"-I{ROOT / 'runtime_apple' / 'include'}"]
+    flags = [*FLAGS, f"-I{RUNTIME / 'include'}", f"-I{ROOT / 'runtime_apple' / 'include'}"]
     flags += [f"-DLINKED=sterna_{model}_linked"]
     files = [str(HERE / "mach_o_main.c"), "all.s"]
     run(*ZIG, "cc", "-target", TRIPLES[processor], "-static", *flags, *files, "-o", program, cwd=directory)

@@ -24,7 +24,8 @@ MACHINES: dict[str, tuple[str, ...]] = {
     "riscv64": ("-target", "riscv64-linux-musl"),
 }
 _FOLDERS = ("include", "src", "port")
-_FLAGS = ("-std=c99", "-O2", "-fno-sanitize=all", "-g0")
+#: How all of them are built: for other flags zig builds the C library anew, which takes a minute.
+FLAGS = ("-std=c99", "-O2", "-fno-sanitize=all", "-g0")
 #: Further flags of a program that is copied to boards.
 SMALL = (
     "-Os", "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-ffunction-sections",
@@ -49,7 +50,7 @@ def command(architecture: str, sources: Sequence[Path], output: Path, flags: Seq
     runtime = [*sorted((root / "src").glob("*.c")), root / "port" / "posix.c", root / "tools" / "static_dlopen.c"]
     folders = [f"-I{root / name}" for name in _FOLDERS]
     files = [str(path) for path in (*sources, *runtime)]
-    return [*zig("cc", *MACHINES[architecture]), "-static", *_FLAGS, *flags, *folders, *files, "-o", str(output)]
+    return [*zig("cc", *MACHINES[architecture]), "-static", *FLAGS, *flags, *folders, *files, "-o", str(output)]
 
 
 def sources() -> list[Path]:
