@@ -29,7 +29,7 @@ from support.random_kernels import network
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 many = settings(
-    max_examples=60 * MORE, deadline=None, derandomize=MORE == 1, database=None,
+    max_examples=30 * MORE, deadline=None, derandomize=MORE == 1, database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from support.small_kernels import matmul, pointwise, row_sums, run, window
 REFUSALS = ("E0303", "E0304", "E0305")
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 fixed = settings(
-    max_examples=40 * MORE, deadline=None, derandomize=MORE == 1, database=None,
+    max_examples=20 * MORE, deadline=None, derandomize=MORE == 1, database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )  # fmt: skip
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 31])

@@ -54,7 +54,7 @@ def both(kernel: Kernel, stage: str, axis: int, parts: int) -> dict[str, np.ndar
     return run_kernel(second, {t.name: feeds[t.name] for t in (*second.inputs, *second.params)})
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
 @given(st.data())
 def test_two_kernels_compute_what_one_does(data: Any) -> None:
     parts, terms, rows = (data.draw(st.integers(1, 6)) for _ in range(3))
