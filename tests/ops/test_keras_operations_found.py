@@ -170,6 +170,29 @@ def test_what_is_no_number_is_passed_over(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_quantiles_of_infinite_numbers(tmp_path: Path) -> None:
+    """Backends of Keras disagree on some of them; 0 times infinity is none of them."""
+    x = np.array([[-np.inf, 1, np.nan], [1, np.inf, np.nan], [np.inf, np.inf, np.nan]], np.float32)
+    cases: dict[tuple[float, str], list[float]] = {
+        (0.0, "linear"): [-np.inf, 1, np.inf], (1.0, "linear"): [1, np.inf, np.inf],
+        (0.5, "linear"): [-np.inf, np.inf, np.inf], (0.25, "midpoint"): [-np.inf, np.inf, np.inf],
+        (0.5, "lower"): [-np.inf, 1, np.inf], (0.5, "higher"): [1, np.inf, np.inf],
+    }  # fmt: skip
+    given = keras.Input((3,), name="x0")
+    made = []
+    for q, method in cases:
+        made += [
+            ops.nanquantile(given, q, axis=-1, method=method), ops.quantile(given[:, :2], q, axis=-1, method=method)
+        ]  # fmt: skip
+    keras.Model([given], made).save(tmp_path / "model.keras")
+    graph = read_model(tmp_path / "model.keras", ReadOptions(dims={"batch": 3}))
+    with np.errstate(invalid="ignore"):
+        found = list(interpret(graph, {"x0": x}).values())
+    for n, (case, wanted) in enumerate(cases.items()):
+        for y in found[2 * n : 2 * n + 2]:
+            np.testing.assert_array_equal(y, np.array(wanted, np.float32), err_msg=str(case))
+
+
 def test_greedy_text(tmp_path: Path) -> None:
     x, lengths = drawn((3, 6, 4), "float32", 2), np.array([6, 3, 4], np.int32)
     check(

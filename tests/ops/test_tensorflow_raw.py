@@ -36,19 +36,25 @@ def run(folder: Path, op: str, *operands: Array, **attributes: Any) -> Array:
     return next(iter(interpret(read_model(g.write(folder)), {"x": operands[0]}).values()))
 
 
-SPECIAL: dict[str, tuple[Callable[[Array], Array], Array]] = {
-    "Expint": (scipy.special.expi, np.concatenate([within(1e-3, 20, 60), [6.0, 0.0, 40.0]]).astype(np.float32)),
-    "Spence": (scipy.special.spence, np.concatenate([within(0, 9, 60), [0, 0.5, 1, 1.5, 2]]).astype(np.float32)),
-    "Dawsn": (scipy.special.dawsn, np.concatenate([within(-9, 9, 60), [0, 0.2, 50]]).astype(np.float32)),
-    "FresnelSin": (lambda x: scipy.special.fresnel(x)[0], within(-9, 9, 80)),
-    "FresnelCos": (lambda x: scipy.special.fresnel(x)[1], np.concatenate([within(-4, 4, 80), [1.6, 0]]).astype("f")),
+SPECIAL: dict[str, tuple[Callable[[Array], Array], Array, list[float]]] = {
+    "Expint": (scipy.special.expi, within(1e-3, 20, 60), [6, 0, 40, 90, 92.9, 3e38, np.inf, np.nan]),
+    "Spence": (scipy.special.spence, within(0, 9, 60), [0, 0.5, 1, 1.5, 2]),
+    "Dawsn": (scipy.special.dawsn, within(-12, 12, 60), [0, 0.2, 10, 50, 1e5, 1e8, -np.inf, np.nan]),
+    "FresnelSin": (lambda x: scipy.special.fresnel(x)[0], within(-9, 9, 80), [99.9, 1234.5, -7777.7, 1e6, np.inf]),
+    "FresnelCos": (lambda x: scipy.special.fresnel(x)[1], within(-4, 4, 80), [1.6, 0, 99.9, -1234.5, 3e4]),
 }
 
 
 @pytest.mark.parametrize("op", SPECIAL)
 def test_special_functions(op: str, tmp_path: Path) -> None:
-    function, x = SPECIAL[op]
-    np.testing.assert_allclose(run(tmp_path, op, x), function(x.astype(np.float64)), rtol=1e-5, atol=2e-6)
+    function, x, more = SPECIAL[op]
+    x = np.concatenate([x, more]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        found, wanted = run(tmp_path, op, x), function(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+    if op in ("Dawsn", "Expint"):
+        large = x > 20
+        np.testing.assert_allclose(found[large], wanted[large], rtol=1e-6)
 
 
 def test_incomplete_beta_function(tmp_path: Path) -> None:
@@ -64,8 +70,15 @@ def test_incomplete_beta_function(tmp_path: Path) -> None:
 def test_matrices(tmp_path: Path) -> None:
     a = drawn(2, 4, 4)
     a = (a @ a.swapaxes(1, 2) + 3 * np.eye(4)).astype(np.float32)
-    wanted = np.stack([scipy.linalg.sqrtm(each) for each in a])
-    np.testing.assert_allclose(run(tmp_path, "MatrixSquareRoot", a), wanted, rtol=1e-4, atol=1e-4)
+    skewed = np.eye(4, dtype=np.float32)
+    skewed[0, 1], skewed[1, 1] = 1e4, 4
+    far = [np.diag([1e-10, 1, 1e10, 1]), np.diag([1e10, 3e9, 1e10, 1e9]), skewed]
+    every = np.stack([*(size * each for size in (1, 1e-10, 1e10) for each in a), *far]).astype(np.float32)
+    for matrix, found in zip(every, run(tmp_path, "MatrixSquareRoot", every), strict=True):
+        wanted = scipy.linalg.sqrtm(matrix.astype(np.float64))
+        np.testing.assert_allclose(
+            found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).min(initial=1, where=wanted > 0)
+        )
     bands, b = within(1, 2, 3, 5), drawn(5, 2)
     whole = np.diag(bands[0]) + np.diag(bands[1][1:], -1) + np.diag(bands[2][2:], -2)
     found = run(tmp_path, "BandedTriangularSolve", bands, b, lower=True, adjoint=False)
@@ -182,6 +195,26 @@ def test_a_projection_that_moves(tmp_path: Path) -> None:
         assert (found[:, :, -1] == 9).all()
 
 
+@pytest.mark.parametrize("mode", ["CONSTANT", "NEAREST", "WRAP", "REFLECT"])
+def test_a_projection_from_nowhere_is_filled(mode: str, tmp_path: Path) -> None:
+    """The denominator is 0 in one column, whose numerator is so, too, in one row."""
+    for shape in ((1, 3, 4, 2), (1, 1, 1, 1)):
+        x, size = within(1, 2, *shape), np.array([3, 4], np.int32)
+        matrix = np.array([[0, 1, 0, 0, 1, 0, -0.5, 0]], np.float32)
+        settings = {"fill_mode": mode, "interpolation": "NEAREST"}
+        found = run(tmp_path, "ImageProjectiveTransformV3", x, matrix, size, np.float32(9), **settings)
+        assert (found[:, :, 2] == 9).all()
+        assert (found[:, 0, :2] != 9).all()
+
+
+def test_the_next_number_beside_infinity(tmp_path: Path) -> None:
+    x = drawn(3, 1)
+    for beside in (np.float32(np.inf), np.array([-np.inf, 0, np.inf, np.nan], np.float32)):
+        np.testing.assert_array_equal(run(tmp_path, "NextAfter", x, beside), np.nextafter(x, beside))
+    ends = np.array([-np.inf, np.inf], np.float32)
+    np.testing.assert_array_equal(run(tmp_path, "NextAfter", ends, np.float32(0)), np.nextafter(ends, np.float32(0)))
+
+
 def test_boxes_of_given_overlaps(tmp_path: Path) -> None:
     overlaps, scores = within(0, 1, 9, 9), within(0, 1, 9, seed=1)
     settings = [scores, np.int32(4), np.float32(0.7), np.float32(0.2)]
@@ -245,6 +278,23 @@ def test_complex_numbers(tmp_path: Path) -> None:
     wanted = (z * z / np.conj(z) + z).T @ np.exp(z)
     np.testing.assert_allclose(found["real"], wanted.real, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found["imag"], wanted.imag, rtol=1e-4, atol=1e-4)
+
+
+def test_complex_numbers_of_what_is_no_complex_number(tmp_path: Path) -> None:
+    """Integers, and numbers of which a product with 0 is not 0."""
+    for x in (np.arange(3, dtype=np.int32), np.array([1, np.inf, -np.inf, np.nan], np.float32)):
+        g = GraphWriter()
+        g.input("x", x.shape, x.dtype.name)
+        c = g.node("Cast", ["x"], SrcT=Kind(x.dtype.name), DstT=Kind("complex64"))
+        made = {"same": c, "one": g.node("OnesLike", [c]), "nothing": g.node("ZerosLike", [c])}
+        for name, each in made.items():
+            for op in ("Real", "Imag"):
+                g.node(op, [each], name=f"{name}_{op}")
+        found = interpret(read_model(g.write(tmp_path)), {"x": x})
+        assert {each.dtype.name for each in found.values()} == {"float32"}
+        np.testing.assert_array_equal(found["same_Real"], x.astype(np.float32))
+        for name, wanted in (("same_Imag", 0), ("one_Real", 1), ("one_Imag", 0), ("nothing_Real", 0)):
+            np.testing.assert_array_equal(found[name], np.full(x.shape, wanted, np.float32))
 
 
 def test_transforms_along_named_dimensions(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _taps(
     return [tap(low, t.op("sub", one, part)), tap(t.op("add", low, one), part)]
 
 
-def projected(t: Emitter, matrix: Value, height: int, width: int) -> tuple[Value, Value]:
+def projected(t: Emitter, matrix: Value, height: int, width: int) -> tuple[Value, Value, Value]:
     """Where the pixels of pictures come from.
 
     Args:
@@ -120,7 +120,7 @@ def projected(t: Emitter, matrix: Value, height: int, width: int) -> tuple[Value
             k = c0 x + c1 y + 1.
 
     Returns:
-        Rows and columns, (pictures, height, width).
+        Rows and columns, (pictures, height, width), and where there are none, as k is 0 (bool).
     """
     count = matrix.shape[0]
     across = t.constant(np.arange(width, dtype=np.float32).reshape(1, 1, width))
@@ -135,7 +135,24 @@ def projected(t: Emitter, matrix: Value, height: int, width: int) -> tuple[Value
         return t.op("add", both, last)
 
     below = line(6, t.scalar(1, "float32"))
-    return t.op("div", line(3, number(5)), below), t.op("div", line(0, number(2)), below)
+    nowhere = t.op("equal", below, t.scalar(0, "float32"))
+    below = t.op("where", nowhere, t.scalar(1, "float32"), below)
+    return t.op("div", line(3, number(5)), below), t.op("div", line(0, number(2)), below), nowhere
+
+
+def filled_where(t: Emitter, nowhere: Value, fill: float, made: Value) -> Value:
+    """Pixels of (pictures, height, width, channels) that come from nowhere are `fill`."""
+    nowhere = t.op("expand", t.reshape(nowhere, (*nowhere.shape, 1)), shape=made.shape)
+    return t.op("where", nowhere, t.scalar(fill, made.dtype), made)
+
+
+def between(t: Emitter, below: Value, above: Value, part: Value) -> Value:
+    """The number at a part of the way, 0 to 1, from one to another; either of them may be infinite."""
+    zero, one = t.scalar(0, part.dtype), t.scalar(1, part.dtype)
+    made = t.op("add", t.op("mul", below, t.op("sub", one, part)), t.op("mul", above, part))
+    # 0 times infinity is no number: where one of both alone counts it is taken as it is.
+    first = t.op("logical_or", t.op("equal", part, zero), t.op("equal", below, above))
+    return t.op("where", first, below, t.op("where", t.op("equal", part, one), above, made))
 
 
 def numbers_of(t: Emitter, count: Value, height: int, width: int) -> Value:

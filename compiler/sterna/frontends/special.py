@@ -10,6 +10,7 @@ import numpy as np
 from sterna.frontends.emitter import Emitter
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ops.types import broadcast
 
 Function = Callable[[Emitter, Value], Value]
 #: erfcx(z) = s exp(...), with s = 1 / (1 + z / 2), for z >= 0 (Numerical Recipes, erfcc); the highest power first.
@@ -133,7 +134,8 @@ def sine_quotient(t: Emitter, x: Value) -> Value:
 
 def next_after(t: Emitter, a: Value, b: Value) -> Value:
     """The next float from one number towards another, by the integer of its bits."""
-    a, b = (t.op("add", v, t.op("sub", w, w)) if v.shape != w.shape else v for v, w in ((a, b), (b, a)))
+    shape = broadcast((a.shape, b.shape))
+    a, b = (v if v.shape == shape else t.op("expand", v, shape=shape) for v in (a, b))
     width = f"int{dtypes.bits(a.dtype)}"
     zero, one = _scalar(t, 0, a), t.scalar(1, width)
     up = t.op("greater", b, a)

@@ -55,7 +55,8 @@ def _polynomial(t: Emitter, x: Value, powers: Sequence[float]) -> Value:
 def dawson(t: Emitter, x: Value) -> Value:
     """exp(-x^2) times the integral of exp(t^2) from 0: G. Rybicki's sum of bells (Numerical Recipes, 6.10)."""
     step, terms = 0.4, 7
-    size = t.op("minimum", t.op("abs", x), _scalar(t, 1e6, x))
+    whole_size, edge = t.op("abs", x), _scalar(t, 10.0, x)
+    size = t.op("minimum", whole_size, edge)
     whole = _times(t, t.op("floor", _plus(t, _times(t, size, 0.5 / step), 0.5)), 2.0)
     rest = t.op("sub", size, _times(t, whole, step))
     total: Value | None = None
@@ -73,14 +74,18 @@ def dawson(t: Emitter, x: Value) -> Value:
     square = t.op("mul", size, size)
     near = t.op("mul", size, _polynomial(t, square, (16 / 945, -8 / 105, 4 / 15, -2 / 3, 1.0)))
     value = t.op("where", t.op("less", size, _scalar(t, 0.2, x)), near, far)
+    # From 10 on by the powers of 1 / x, where numbers between the bells have no digits to tell them apart.
+    inverse = t.op("reciprocal", t.op("maximum", whole_size, edge))
+    powers = _polynomial(t, t.op("mul", inverse, inverse), (945 / 64, 105 / 32, 15 / 16, 3 / 8, 1 / 4, 1 / 2))
+    value = t.op("where", t.op("greater", whole_size, edge), t.op("mul", inverse, powers), value)
     return t.op("where", t.op("less", x, _scalar(t, 0, x)), t.op("neg", value), value)
 
 
 def fresnel(t: Emitter, x: Value, sine: bool) -> Value:
     """The integral of sin(pi t^2 / 2), or of the cosine, from 0: a series near 0, else by the auxiliary functions."""
     size = t.op("abs", x)
-    far_away = t.op("greater", size, _scalar(t, 1e4, x))
-    size = t.op("where", far_away, _scalar(t, 1e4, x), size)
+    far_away = t.op("greater", size, _scalar(t, 1e8, x))
+    size = t.op("where", far_away, _scalar(t, 1e8, x), size)
     near = t.op("less", size, _scalar(t, 1.6, x))
     small, large = (
         t.op("where", near, size, _scalar(t, 0, x)),
@@ -100,10 +105,13 @@ def fresnel(t: Emitter, x: Value, sine: bool) -> Value:
     u = _plus(t, _times(t, t.op("mul", tiny, tiny), 2 * 1.6**4), -1.0)
     f = t.op("mul", _times(t, inverse, 1 / math.pi), _polynomial(t, u, _FRESNEL[0]))
     g = t.op("mul", t.op("mul", inverse, _times(t, tiny, 1 / math.pi**2)), _polynomial(t, u, _FRESNEL[1]))
-    # The angle is pi x^2 / 2, of whose turns (x^2 = 4) the rest counts.
-    turns = t.op("mul", large, large)
-    turns = t.op("sub", turns, _times(t, t.op("floor", _times(t, turns, 0.25)), 4.0))
-    angle = _times(t, turns, half)
+    # The angle is pi x^2 / 2, of whose turns (x^2 = 4) the rest counts. The square itself has no digits left for it:
+    # of x = 2 n + r it is that of 4 n r + r^2, and n r is exact.
+    n_pairs = t.op("floor", _plus(t, _times(t, large, 0.5), 0.5))
+    rest = t.op("sub", large, _times(t, n_pairs, 2.0))
+    turns = t.op("mul", n_pairs, rest)
+    turns = _times(t, t.op("sub", turns, t.op("floor", turns)), 4.0)
+    angle = _times(t, t.op("add", turns, t.op("mul", rest, rest)), half)
     s, c = t.op("sin", angle), t.op("cos", angle)
     if sine:
         waves = t.op("neg", t.op("add", t.op("mul", f, c), t.op("mul", g, s)))
@@ -119,13 +127,16 @@ def exponential_integral(t: Emitter, x: Value) -> Value:
     edge = _scalar(t, 6.0, x)
     near = t.op("less", x, edge)
     small = t.op("where", near, t.op("maximum", x, _scalar(t, 1e-38, x)), edge)
-    large = t.op("where", near, edge, x)
+    # No type has the value of 1e4; of more 1 / x times infinity would be no number.
+    large = t.op("where", near, edge, t.op("minimum", x, _scalar(t, 1e4, x)))
     powers = [1 / (n * math.factorial(n)) for n in range(30, 0, -1)]
     series = t.op("mul", small, _polynomial(t, small, powers))
     series = t.op("add", _plus(t, t.op("log", small), _EULER), series)
     inverse = t.op("reciprocal", large)
     far = _polynomial(t, _plus(t, _times(t, inverse, 12.0), -1.0), _EXPINT)
-    far = t.op("mul", t.op("mul", t.op("exp", large), inverse), far)
+    # By halves: exp(x) is infinite before Ei(x) is.
+    root = t.op("exp", _times(t, large, 0.5))
+    far = t.op("mul", t.op("mul", t.op("mul", root, inverse), far), root)
     zero = _scalar(t, 0, x)
     value = t.op("where", t.op("equal", x, zero), _scalar(t, -math.inf, x), t.op("where", near, series, far))
     return t.op("where", t.op("less", x, zero), _scalar(t, math.nan, x), value)

@@ -11,6 +11,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends import special
 from sterna.frontends.emitter import axes_of
+from sterna.frontends.interpolation import between
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.layers.functions import real
 from sterna.frontends.keras.layers.rearranging import along, flat
@@ -265,8 +266,7 @@ def _quantile(share: float) -> Translator:
         below, above = (
             t.op("gather_elements", ordered, t.cast(n, "int64"), axis=len(rest)) for n in (low, high)
         )  # fmt: skip
-        # Where all of the row is missing both are infinite.
-        made = t.op("add", below, t.op("mul", t.op("sub", above, below), part))
+        made = between(t, below, above, part)
         none = t.op("equal", held, t.scalar(0, x.dtype))
         made = t.op("where", none, t.scalar(math.nan, x.dtype), made)
         made = t.transpose(made, (len(rest), *range(len(rest))))

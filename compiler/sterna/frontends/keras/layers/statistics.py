@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.interpolation import between
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.layers.functions import real
 from sterna.frontends.keras.layers.rearranging import along, axis_of
@@ -136,7 +137,7 @@ def _quantile(share: float, position: int = 1) -> Translator:
         if part is None:
             raise t.unsupported(f"with the method {method}")
         below, above = (t.op("gather", ordered, t.constant(n.astype(np.int64)), axis=len(rest)) for n in (low, high))
-        made = t.op("add", below, t.op("mul", t.op("sub", above, below), t.constant(part, x.dtype)))
+        made = between(t, below, above, t.constant(part, x.dtype))
         made = t.transpose(made, (len(rest), *range(len(rest))))
         ends = [1 if n in axes else x.shape[n] for n in range(x.type.rank)] if keep else [x.shape[n] for n in rest]
         return t.reshape(made, ends if np.ndim(q) == 0 else [len(places), *ends])

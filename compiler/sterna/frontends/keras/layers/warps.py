@@ -9,7 +9,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends import elimination
-from sterna.frontends.interpolation import MODES, numbers_of, projected, sampled
+from sterna.frontends.interpolation import MODES, filled_where, numbers_of, projected, sampled
 from sterna.frontends.keras.layers.arguments import option, tensor, two_operands
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.ir import dtypes
@@ -70,8 +70,9 @@ def _warped(t: Translation, x: Value, matrix: Value, linear: bool, mode: str, fi
     matrix = t.cast(matrix, "float32")
     matrix = matrix if matrix.type.rank == 2 else t.reshape(matrix, (1, *matrix.shape))
     matrix = t.op("expand", matrix, shape=(x.shape[0], 8))
-    y, across = projected(t, matrix, height, width)
-    return sampled(t, x, (y, across), linear, mode, fill, (numbers_of(t, x, height, width),))
+    y, across, nowhere = projected(t, matrix, height, width)
+    made = sampled(t, x, (y, across), linear, mode, fill, (numbers_of(t, x, height, width),))
+    return filled_where(t, nowhere, fill, made)
 
 
 def _affine(t: Translation) -> Value:

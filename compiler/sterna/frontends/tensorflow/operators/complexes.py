@@ -29,7 +29,14 @@ def parts_of(t: Translation, item: Item) -> Parts:
         return t.reshape(cut[0], x.shape[:-1]), t.reshape(cut[1], x.shape[:-1])
     if not isinstance(item, Value):
         raise error("E0108", f"{t.kind} takes complex numbers")
-    return item, t.op("mul", item, t.scalar(0, item.dtype))
+    real = t.cast(item, "float32")
+    return real, _filled(t, 0, real)
+
+
+def _filled(t: Translation, number: float, like: Value) -> Value:
+    """One number everywhere; not by a product with 0, which is none of what is infinite."""
+    one = t.scalar(number, like.dtype)
+    return t.op("expand", one, shape=like.shape) if like.type.rank else one
 
 
 def joined(t: Translation, real: Value, imaginary: Value) -> Complex:
@@ -78,8 +85,7 @@ def _over(t: Translation, a: Parts, b: Parts) -> Parts:
 
 def _inverted(t: Translation) -> Complex:
     real, imaginary = parts_of(t, t.item(0))
-    one = t.op("add", t.op("mul", real, t.scalar(0, real.dtype)), t.scalar(1, real.dtype))
-    return joined(t, *_over(t, (one, t.op("mul", one, t.scalar(0, real.dtype))), (real, imaginary)))
+    return joined(t, *_over(t, (_filled(t, 1, real), _filled(t, 0, real)), (real, imaginary)))
 
 
 def _squared(t: Translation) -> Complex:
@@ -121,9 +127,8 @@ def _cast(t: Translation) -> Value | Complex:
 
 
 def _ones(t: Translation) -> Complex:
-    real, imaginary = parts_of(t, t.item(0))
-    zero = t.op("mul", imaginary, t.scalar(0, imaginary.dtype))
-    return joined(t, t.op("add", t.op("mul", real, t.scalar(0, real.dtype)), t.scalar(1, real.dtype)), zero)
+    real, _ = parts_of(t, t.item(0))
+    return joined(t, _filled(t, 1, real), _filled(t, 0, real))
 
 
 _OWN: dict[str, Callable[[Translation], Result]] = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import MOST_TAPS
-from sterna.frontends.interpolation import numbers_of, projected, sampled
+from sterna.frontends.interpolation import filled_where, numbers_of, projected, sampled
 from sterna.frontends.standard import standard
 from sterna.frontends.tensorflow.operators.convolution import TRANSLATORS as CONVOLUTIONS
 from sterna.frontends.tensorflow.operators.images import bilinear
@@ -28,14 +28,14 @@ def project(t: Translation) -> Value:
         raise error("E0108", f"{t.kind} of {x.type} by {matrix.type} to {height} x {width}")
     mode = str(t.option("fill_mode", "CONSTANT")).upper()
     matrix = t.op("expand", matrix, shape=(x.shape[0], 8))
-    places = projected(t, matrix, height, width)
+    *places, nowhere = projected(t, matrix, height, width)
     places_in = [_within(t, at, t.extent(x, n + 1), mode) for n, at in enumerate(places)]
     linear = str(t.option("interpolation", "NEAREST")).upper() == "BILINEAR"
     wide = t.cast(x, "float32") if linear else x
     before = (numbers_of(t, x, height, width),)
     made = sampled(t, wide, places_in, linear, "constant", fill, before)
     # TensorFlow cuts what it has between integers.
-    return t.cast(made, x.dtype)
+    return filled_where(t, nowhere, fill, t.cast(made, x.dtype))
 
 
 def _within(t: Translation, at: Value, size: int, mode: str) -> Value:
@@ -44,7 +44,7 @@ def _within(t: Translation, at: Value, size: int, mode: str) -> Value:
         return at
     zero, last = t.scalar(0, "float32"), t.scalar(float(size - 1), "float32")
     if size < 2:
-        return t.op("mul", at, zero)
+        return t.op("expand", zero, shape=at.shape)
     if mode == "NEAREST":
         return t.op("minimum", t.op("maximum", at, zero), last)
 
