@@ -149,6 +149,73 @@ def test_copies_do_not_share_memory(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[1], x.T.reshape(shape) + 10)
 
 
+@pytest.mark.parametrize("turned", [True, False])
+def test_copies_of_open_sizes_do_not_share_memory(turned: bool, tmp_path: Path) -> None:
+    """Heads joined again: strides fall as far as they are numbers, and still the elements are not in order. Of those
+    in order `reshape` gives a view."""
+    program = Program()
+    b, n = program.open("s0", 2, 9), program.open("s1", 2, 9)
+    own = program.call(
+        "aten.clone.default",
+        program.tensor("own", "float32", (b, 4, n, 8)),
+        self=program.input("x", (b, 4, n, 8)),
+    )
+    if turned:
+        heads = program.tensor("heads", "float32", (b, n, 4, 8), (f"32*{n}", 8, f"8*{n}", 1))
+        program.call("aten.transpose.int", heads, self=own, dim0=1, dim1=2)
+        made, shape = program.tensor("made", "float32", (b, n, 32)), [b, n, 32]
+    else:
+        heads, made, shape = own, program.tensor("made", "float32", (b, 4, f"8*{n}")), [b, 4, -1]
+    sizes = [program.number("aten.sym_size.int", f"n{k}", self=heads, dim=k) for k in range(2)]
+    program.call("aten.reshape.default", made, self=heads, shape=[sizes[0], sizes[1] if turned else 4, shape[2]])
+    program.call("aten.add_.Tensor", self=made, other=10)
+    program.output(own)
+    program.output(made)
+    x = np.arange(192, dtype=np.float32).reshape(2, 4, 3, 8)
+    with sterna.compile(program.write(tmp_path / "m.pt2"), generator="llvm", tuning=False) as bundle:
+        found = list(bundle.run({"x": x}).values())
+    np.testing.assert_array_equal(found[0], x if turned else x + 10)
+    joined = x.swapaxes(1, 2).reshape(2, 3, 32) if turned else x.reshape(2, 4, 24)
+    np.testing.assert_array_equal(found[1], joined + 10)
+
+
+def test_an_offset_counts_from_where_the_memory_begins(tmp_path: Path) -> None:
+    x = np.arange(8, dtype=np.float32)
+
+    def made(size: int, offset: int | None, dim: int | None = None) -> Program:
+        program = Program()
+        part = program.tensor("part", "float32", (6,), (), 2)
+        program.call("aten.slice.Tensor", part, self=program.input("x", (8,)), dim=0, start=2, end=8)
+        given = {} if offset is None else {"storage_offset": offset}
+        if dim is not None:
+            given = {"storage_offset": program.number("aten.sym_storage_offset.default", "n", self=part)}
+        program.output(program.call("aten.as_strided.default", self=part, size=[size], stride=[1], **given))
+        return program
+
+    for program, wanted in (
+        (made(2, 2), x[2:4]), (made(3, 5), x[5:]), (made(2, None), x[2:4]), (made(2, None, 0), x[2:4]),
+    ):  # fmt: skip
+        found = next(iter(interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": x}).values()))
+        np.testing.assert_array_equal(found, wanted)
+    for program in (made(2, 0), made(2, 7)):  # before the operand's own elements, and after them
+        with pytest.raises(SternaError) as caught:
+            read_model(program.write(tmp_path / "m.pt2"))
+        assert caught.value.codes == ("E0113",)
+
+
+def test_memory_of_a_turned_tensor_with_an_offset(tmp_path: Path) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    program = Program()
+    part = program.tensor("part", "float32", (5, 2), (2, 1), 2)
+    program.call("aten.slice.Tensor", part, self=program.input("x", (6, 2)), dim=0, start=1, end=6)
+    turned = program.tensor("turned", "float32", (2, 5), (1, 2), 2)
+    program.call("aten.transpose.int", turned, self=part, dim0=0, dim1=1)
+    settings = {"size": [2, 3], "stride": [4, 1], "storage_offset": 3}
+    program.output(program.call("aten.as_strided.default", self=turned, **settings))
+    found = next(iter(interpret(read_model(program.write(tmp_path / "m.pt2")), {"x": x}).values()))
+    np.testing.assert_array_equal(found, np.lib.stride_tricks.as_strided(x.reshape(-1)[3:], (2, 3), (16, 4)))
+
+
 def test_memory_of_a_turned_tensor_is_read_by_strides(tmp_path: Path) -> None:
     """Windows that overlap, as Longformer cuts them out of heads that lie side by side."""
     x = np.arange(12, dtype=np.float32).reshape(6, 2)

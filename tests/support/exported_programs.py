@@ -19,10 +19,19 @@ Size = int | str
 
 
 def size(value: Size) -> dict[str, Any]:
-    """A size as the schema spells it; text is a symbol."""
+    """A size as the schema spells it; text is a symbol, or an expression of some."""
     if isinstance(value, int):
         return {"as_int": value}
+    if not value.isidentifier():
+        return {"as_expr": {"expr_str": value, "hint": None}}
     return {"as_expr": {"expr_str": f"Symbol('{value}', positive=True, integer=True)", "hint": {"as_int": 2}}}
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    """How many elements there are of these sizes."""
+    known = math.prod(n for n in sizes if isinstance(n, int))
+    open_sizes = [n for n in sizes if isinstance(n, str)]
+    return "*".join((str(known), *open_sizes)) if open_sizes else known
 
 
 def argument(value: Any) -> dict[str, Any]:
@@ -80,14 +89,16 @@ class Program:
         self.weights: dict[str, np.ndarray] = {}
         self.out_spec: Any = None
 
-    def tensor(self, name: str, dtype: str, sizes: Sequence[Size], strides: Sequence[int] = ()) -> Name:
-        """Declares a tensor; `strides`: those of one that is not dense."""
-        known = [n if isinstance(n, int) else 2 for n in sizes]
-        steps = strides or [math.prod(known[n + 1 :]) for n in range(len(known))]
+    def tensor(
+        self, name: str, dtype: str, sizes: Sequence[Size], strides: Sequence[Size] = (), offset: int = 0
+    ) -> Name:
+        """Declares a tensor; `strides`: those of one that is not dense, text is an expression of symbols; `offset`: of
+        the first element in the memory that it is a view of."""
+        steps = strides or [product(sizes[n + 1 :]) for n in range(len(sizes))]
         self.values[name] = {
             "dtype": _CODES[dtype], "sizes": [size(n) for n in sizes], "requires_grad": False,
-            "device": {"type": "cpu", "index": None}, "strides": [{"as_int": step} for step in steps],
-            "storage_offset": {"as_int": 0}, "layout": 7,
+            "device": {"type": "cpu", "index": None}, "strides": [size(n) for n in steps],
+            "storage_offset": {"as_int": offset}, "layout": 7,
         }  # fmt: skip
         return Name(name)
 

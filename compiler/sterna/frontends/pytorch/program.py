@@ -19,11 +19,13 @@ Arg = tuple[str, Any]  #: the kind of an argument, as `as_tensor`, and what it h
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A tensor as the file declares it: sizes are integers, or expressions as text."""
+    """A tensor as the file declares it: sizes are integers, or expressions as text; `offset`: of its first element in
+    the memory that it is a view of."""
 
     dtype: str
     sizes: tuple[int | str, ...]
     strides: tuple[int | str, ...]
+    offset: int | str = 0
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,8 @@ def _size(value: Any) -> int | str:
 
 def _tensor(value: Any) -> TensorInfo:
     sizes, strides = (tuple(_size(size) for size in value.get(key) or ()) for key in ("sizes", "strides"))
-    return TensorInfo(scalar_type(value["dtype"], "a tensor"), sizes, strides)
+    offset = value.get("storage_offset")
+    return TensorInfo(scalar_type(value["dtype"], "a tensor"), sizes, strides, _size(offset) if offset else 0)
 
 
 # ---------------------------------------------------------------- names of nested outputs

@@ -10,12 +10,14 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.emitter import MOST_PARTS, is_float
+from sterna.frontends.pytorch.layouts import layout_of
 from sterna.frontends.pytorch.operators.matrices import factored
 from sterna.frontends.pytorch.operators.movement import diagonal_matrices, split, split_at
 from sterna.frontends.pytorch.operators.pointwise import floor_quotient, plus, times
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 from sterna.ir.limits import check_table, counting
 
 
@@ -105,14 +107,17 @@ def strided(t: Translation) -> Value:
     said = next(iter(t.operands), None)
     shape, count = t.static(x), math.prod(t.static(x))
     in_order = [math.prod(shape[n + 1 :]) for n in range(x.type.rank)]
-    own = in_order if said is None else [step for step in said.strides if isinstance(step, int)]
-    steps = zip(shape, own, in_order, strict=True)
-    is_turned = count > 0 and any(size != 1 and step != wanted for size, step, wanted in steps)
-    if is_turned and t.arg("storage_offset"):
-        raise t.unsupported("with an offset, of a tensor whose elements are not in order in memory")
+    layout = None if said is None else layout_of(said, t.shared.symbols)
+    own = in_order if layout is None else [int(step) for step in layout.strides]
+    is_turned = count > 0 and any(
+        size != 1 and step != wanted for size, step, wanted in zip(shape, own, in_order, strict=True)
+    )
+    # The offset counts from where the memory begins, not from where the operand does; without one both begin there.
+    first = as_int(0) if layout is None else layout.offset
+    offset = int(t.size_from(t.arg("storage_offset", first)) - first)
     sizes, strides = t.ints("size"), t.ints("stride")
     check_table(math.prod(sizes), 1)
-    places = _places_in_memory(sizes, strides) + t.integer("storage_offset", 0)
+    places = _places_in_memory(sizes, strides) + offset
     if is_turned:
         check_table(count, 1)
         memory = _places_in_memory(shape, own).reshape(-1)

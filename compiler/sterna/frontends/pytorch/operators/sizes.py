@@ -8,6 +8,7 @@ from typing import Any
 
 from sterna.errors import error
 from sterna.frontends.pytorch import expressions
+from sterna.frontends.pytorch.layouts import Layout, layout_of
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
@@ -26,14 +27,22 @@ def count(t: Translation) -> Int:
     return t.tensor().type.elements
 
 
-def memory_offset(t: Translation) -> int:
-    """Every tensor begins a memory of its own; programs ask only to test where a view lies."""
-    return 0
+def _layout(t: Translation) -> Layout | None:
+    said = next(iter(t.operands), None)
+    return None if said is None else layout_of(said, t.shared.symbols)
+
+
+def memory_offset(t: Translation) -> Int:
+    """Where a tensor begins in the memory that it is a view of; of what the file does not say, in one of its own."""
+    layout = _layout(t)
+    return as_int(0) if layout is None else layout.offset
 
 
 def memory_stride(t: Translation) -> Int:
-    """How far apart neighbours along a dimension lie in memory: elements are in order."""
-    x = t.tensor()
+    """How far apart neighbours along a dimension lie in memory; in order where the file does not say it."""
+    x, layout = t.tensor(), _layout(t)
+    if layout is not None:
+        return layout.strides[t.dim(rank=len(layout.strides))]
     return math.prod(x.shape[t.dim() + 1 :], start=as_int(1))
 
 

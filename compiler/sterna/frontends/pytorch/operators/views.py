@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sterna.frontends.pytorch.aliases import Backward, Forward
+from sterna.frontends.pytorch.layouts import layout_of, stand_ins
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in, split_sizes
 from sterna.frontends.pytorch.operators.scattering import diagonal_replaced, replaced
-from sterna.frontends.pytorch.program import TensorInfo
 from sterna.frontends.pytorch.translation import Translation
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
@@ -133,37 +133,16 @@ def _copied(name: str, t: Translation) -> bool:
         return False
     if before.dtype != after.dtype or t.flag("copy"):
         return True
-    if name not in _EITHER or len(before.strides) != len(before.sizes) or len(after.strides) != len(after.sizes):
+    if name not in _EITHER:
+        return False
+    known = stand_ins(t.shared.symbols, t.shared.limits, before, after)
+    old, new = (layout_of(tensor, known) for tensor in (before, after))
+    if old is None or new is None:
         return False
     if name in ("reshape.default", "flatten.using_ints", "reshape_as.default", "ravel.default"):
         # A copy is dense. A view is so only where the operand is.
-        return not _dense(before) and _dense(after)
-    return _steps(before) != _steps(after)
-
-
-def _steps(tensor: TensorInfo) -> list[int | str]:
-    """Strides of dimensions in which there are steps."""
-    return [stride for stride, size in zip(tensor.strides, tensor.sizes, strict=True) if size != 1]
-
-
-def _dense(tensor: TensorInfo) -> bool:
-    """Whether elements lie one after the other; of open sizes, as far as the strides of known ones tell."""
-    each = 1
-    for stride, size in zip(reversed(tensor.strides), reversed(tensor.sizes), strict=True):
-        if size == 1:
-            continue
-        if isinstance(stride, int) and stride != each:
-            return False
-        if isinstance(size, str) or isinstance(stride, str):
-            return _falls(tensor)
-        each *= size
-    return True
-
-
-def _falls(tensor: TensorInfo) -> bool:
-    """Whether every stride that is a number is at most the one before: where the rest is open, nothing tells more."""
-    known = [stride for stride in _steps(tensor) if isinstance(stride, int)]
-    return known == sorted(known, reverse=True)
+        return not old.is_dense and new.is_dense
+    return old.steps != new.steps
 
 
 def view_of(
