@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.frontends.frontend import ReadOptions
-from support.exported_programs import Program
+from sterna.frontends.pytorch.assertions import asserted
+from sterna.frontends.pytorch.program import program_of
+from support.exported_programs import Name, Number, Program
 
 
 def counted(most: int | None) -> Program:
@@ -43,31 +46,44 @@ def test_a_number_of_the_data_is_a_size_within_its_bounds(tmp_path: Path) -> Non
             bundle.run({"x": np.array([7, 0, 0, 0])})
 
 
-def test_parts_of_computed_sizes_are_as_long_as_the_program_asserts(tmp_path: Path) -> None:
-    """Rows by expert, as mixtures of experts split and join them: what comes out meets what went in."""
-    program = Program()
-    x, counts = program.input("x", (6, 2)), program.input("counts", (2,), "int64")
+def _counts(program: Program, x: Name) -> tuple[list[Number], str]:
+    """Two numbers of the data, u0 and u1, and what the program calls their sum."""
     numbers = []
     for n in range(2):
-        one = program.call("aten.select.int", self=counts, dim=0, index=n)
+        one = program.call("aten.select.int", self=x, dim=0, index=n)
         numbers.append(program.number("aten.item.default", f"n{n}", self=one))
-        said = f"Symbol('u{n}', integer=True)"
-        program.numbers[f"n{n}"] = {"as_expr": {"expr_str": said, "hint": None}}
+        program.numbers[f"n{n}"] = {"as_expr": {"expr_str": f"Symbol('u{n}', integer=True)", "hint": None}}
         program.open(f"u{n}", 0, 6)
     total = "Add(Symbol('u0', integer=True), Symbol('u1', integer=True))"
     program.number("_operator.add", "sum", a=numbers[0], b=numbers[1])
     program.numbers["sum"] = {"as_expr": {"expr_str": total, "hint": None}}
-    program.call("_operator.eq", "eq", a={"as_sym_int": {"as_name": "sum"}}, b=6)
-    program.nodes[-1]["outputs"] = [{"as_sym_bool": {"as_name": "eq"}}]
-    program.truths["eq"] = {"as_expr": {"expr_str": f"Equality({total}, Integer(6))", "hint": None}}
-    program.call("aten._assert_scalar.default", self={"as_sym_bool": {"as_name": "eq"}}, assert_msg="")
+    return numbers, total
+
+
+def _assert_equal(program: Program, name: str, text: str, size: int) -> None:
+    program.call("_operator.eq", f"{name}_is", a={"as_sym_int": {"as_name": name}}, b=size)
+    program.nodes[-1]["outputs"] = [{"as_sym_bool": {"as_name": f"{name}_is"}}]
+    program.truths[f"{name}_is"] = {"as_expr": {"expr_str": f"Equality({text}, Integer({size}))", "hint": None}}
+    program.call("aten._assert_scalar.default", self={"as_sym_bool": {"as_name": f"{name}_is"}}, assert_msg="")
     program.nodes[-1]["outputs"] = []
+
+
+def _joined(program: Program, x: Name, numbers: Sequence[Number], total: str) -> Name:
+    """Parts of x, the second of them doubled, one after the other again."""
     first, second = program.parts("aten.split_with_sizes.default", ["a", "b"], self=x, split_sizes=numbers)
-    joined = program.tensor("joined", "float32", (2, 2))
-    program.values["joined"]["sizes"][0] = {"as_expr": {"expr_str": total, "hint": None}}
+    program.tensor("joined", "float32", (total, 2))
     doubled = program.call("aten.mul.Tensor", self=second, other=2)
-    program.call("aten.cat.default", "joined", tensors=[first, doubled], dim=0)
-    program.output(program.call("aten.add.Tensor", "z", self=joined, other=x))
+    return Name(program.call("aten.cat.default", "joined", tensors=[first, doubled], dim=0))
+
+
+def test_parts_of_computed_sizes_are_as_long_as_the_program_asserts(tmp_path: Path) -> None:
+    """Rows by expert, as mixtures of experts split and join them: what comes out meets what went in. Counts that
+    PyTorch refuses are refused."""
+    program = Program()
+    x, counts = program.input("x", (6, 2)), program.input("counts", (2,), "int64")
+    numbers, total = _counts(program, counts)
+    _assert_equal(program, "sum", total, 6)
+    program.output(program.call("aten.add.Tensor", "z", self=_joined(program, x, numbers, total), other=x))
     file = program.write(tmp_path / "m.pt2")
     graph = read_model(file)
     with sterna.compile(file, generator="llvm", tuning=False) as bundle:
@@ -76,6 +92,34 @@ def test_parts_of_computed_sizes_are_as_long_as_the_program_asserts(tmp_path: Pa
             for found in (interpret(graph, inputs), bundle.run(inputs)):
                 factors = np.where(np.arange(6) < cut, 2, 3)[:, None]
                 np.testing.assert_array_equal(found["z"], inputs["x"] * factors)
+        for wrong in ([2, 3], [0, 0], [5, 6]):
+            inputs["counts"] = np.array(wrong)
+            for run in (lambda given: interpret(graph, given), bundle.run):
+                with pytest.raises(SternaError) as caught:
+                    run(inputs)
+                assert caught.value.codes == ("E0511",)
+                assert "the model does not allow the value" in str(caught.value)
+
+
+def test_what_a_branch_asserts_holds_there_alone() -> None:
+    """What a graph that always runs asserts holds around it as well."""
+
+    def rows(size: int) -> dict[str, Any]:
+        inner = Program()
+        _, total = _counts(inner, inner.input("counts", (2,), "int64"))
+        _assert_equal(inner, "sum", total, size)
+        inner.output(inner.call("aten.zeros.default", size=[6]))
+        return {"as_graph": {"name": "inner", "graph": inner.graph()}}
+
+    program = Program()
+    counts = program.input("counts", (2,), "int64")
+    test = program.call("aten.any.default", self=counts)
+    program.call("higher_order.cond", "z", p=test, t=rows(6), f=rows(5), o=[counts])
+    branching = program_of(program.document(), "m").graph
+    assert asserted(branching) == {}
+    assert [list(asserted(inner).values()) for inner in branching.nodes[-1].graphs] == [[6], [5]]
+    program.call("higher_order.wrap_with_set_grad_enabled", "y", on=False, g=rows(4), o=counts)
+    assert list(asserted(program_of(program.document(), "m").graph).values()) == [4]
 
 
 def test_the_user_gives_the_bound_that_the_program_lacks(tmp_path: Path) -> None:

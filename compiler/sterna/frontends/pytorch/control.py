@@ -211,6 +211,13 @@ def autocast(t: Translation, region: Region) -> Any:
     return inlined(4)(t, region)
 
 
+_INLINED = {
+    "wrap_with_set_grad_enabled": inlined(1),
+    "invoke_subgraph": inlined(1),
+    "strict_mode": inlined(0),
+    "wrap": inlined(0),
+    "tag_activation_checkpoint": inlined(0),
+}
 OPERATORS: dict[str, Callable[[Translation, Region], Any]] = {
     f"higher_order.{name}": _guarded(function)
     for name, function in {
@@ -219,13 +226,11 @@ OPERATORS: dict[str, Callable[[Translation, Region], Any]] = {
         "scan": scan,
         "map_impl": map_,
         "associative_scan": associative_scan,
-        "wrap_with_set_grad_enabled": inlined(1),
         "wrap_with_autocast": autocast,
-        "invoke_subgraph": inlined(1),
-        "strict_mode": inlined(0),
-        "wrap": inlined(0),
-        "tag_activation_checkpoint": inlined(0),
+        **_INLINED,
     }.items()
 }
+#: Those whose graph runs wherever they stand, once.
+INLINED = frozenset(f"higher_order.{name}" for name in (*_INLINED, "wrap_with_autocast"))
 
-__all__ = ["OPERATORS", "Region"]
+__all__ = ["INLINED", "OPERATORS", "Region"]

@@ -18,7 +18,8 @@ from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
-from sterna.frontends.pytorch.expressions import equality_of, parse, symbols_of
+from sterna.frontends.pytorch.assertions import asserted
+from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
 from sterna.frontends.pytorch.operators.complexes import complex_translator
@@ -76,7 +77,7 @@ class Reader:
         self.wanted: dict[Value, str] = {}
         self.symbols: dict[str, Int] = {}
         self.shared = Shared(Names(program.ranges), program.ranges)
-        self.equal = _asserted(program.graph)
+        self.equal: dict[str, int] = {}
         self.writes = any(functional(node.target)[1] for node in program.graph.all_nodes())
         self.depth = 0
 
@@ -196,6 +197,8 @@ class Reader:
     # ---------------------------------------------------------------- graphs
     def body(self, graph: GraphInfo, scope: Scope) -> None:
         """Translates the nodes of a graph, in order, into the scope."""
+        outside = self.equal
+        self.equal = outside | asserted(graph)
         for position, node in enumerate(graph.nodes):
             try:
                 self.node(graph, node, position, scope)
@@ -211,6 +214,7 @@ class Reader:
                 self.failed(tripped(problem, node.target, operands), node, position, scope)
             except Exception as problem:  # ours, and still the other nodes are looked at
                 self.failed(internal_error(f"{type(problem).__name__}: {problem}"), node, position, scope)
+        self.equal = outside
 
     def failed(self, mistake: SternaError, node: NodeInfo, position: int, scope: Scope) -> None:
         place = f"{self.where}, {place_of(node, position)}"
@@ -326,7 +330,8 @@ class Reader:
         for axis, said in enumerate(info.sizes if len(info.sizes) == value.type.rank else ()):
             size = self.equal.get(said) if isinstance(said, str) else None
             if size is not None and not value.shape[axis].is_const:
-                value = work.op("gather", value, work.counting(size), axis=axis)
+                holds = work.op("equal", work.as_value(value.shape[axis]), work.scalar(size, "int64"))
+                value = work.op("gather", work.agree(value, holds), work.counting(size), axis=axis)
         # PyTorch itself was wrong about some shapes (2.5: the states of an LSTM), never about the number of elements.
         open_sizes = not value.type.is_static or not all(isinstance(size, int) for size in info.sizes)
         agree = open_sizes or value.type.elements == math.prod(size for size in info.sizes if isinstance(size, int))
@@ -457,13 +462,6 @@ def _number_names(arg: Arg) -> list[str]:
     if kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats"):
         return [item[1] for item in value if isinstance(item, tuple)]
     return []
-
-
-def _asserted(graph: GraphInfo) -> dict[str, int]:
-    """Expressions of sizes that the data decide, and the numbers that the program asserts them to be."""
-    asserted = (node for node in graph.all_nodes() if node.target == "aten._assert_scalar.default")
-    said = (graph.conditions.get(name) for node in asserted for _, arg in node.inputs for name in _number_names(arg))
-    return dict(found for text in said if text and (found := equality_of(text)))
 
 
 def _own_name(arg: Arg) -> str:
