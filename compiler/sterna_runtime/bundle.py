@@ -18,25 +18,26 @@ from sterna_runtime import library
 from sterna_runtime.abi import MAX_THREADS
 from sterna_runtime.arguments import Arguments
 from sterna_runtime.dims import assignments, check_sizes
-from sterna_runtime.errors import Diagnostic, SternaError, error
+from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import GraphFile
 from sterna_runtime.handle import Handle, text
 from sterna_runtime.inputs import (
     Array,
     TensorSpec,
     address_of,
-    as_array,
+    array_to_keep,
     in_place,
     match_inputs,
     match_open_inputs,
     names_of,
+    stale_inputs,
 )
 from sterna_runtime.meaning import Quantization
 from sterna_runtime.notebook import Shown
 from sterna_runtime.profile import NodeTime, measure, node_times
 
 if TYPE_CHECKING:
-    from sterna_runtime.device_arrays import Device, DeviceArray, OnDevice
+    from sterna_runtime.device_arrays import Device, DeviceArray, Held, OnDevice
     from sterna_runtime.dlpack import Borrowed
     from sterna_runtime.golden import Replay
 
@@ -72,6 +73,7 @@ class Bundle(Shown):
 
             self._on_device = on_device(self._open, self._lock)
         self._borrow = None if self._on_device is None else self._on_device.borrow
+        self._held: Held = {}
         self._bound: dict[int, Array | Borrowed] = {}
         self._bounds, self._computed = self._open.dims()
         self._sizes = {name: bounds.hi for name, bounds in self._bounds.items()}
@@ -181,22 +183,22 @@ class Bundle(Shown):
     def run_on_device(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, DeviceArray | Array]:
         """Runs the model as `run` does; outputs that the device computes are new arrays in its memory.
 
-        Those of nodes on the CPU are NumPy's. `get_output` shows outputs of the latest `run`, `intermediate` these too.
+        Empty ones and those of nodes on the CPU are NumPy's. `get_output` shows what `run` wrote, `intermediate` these.
         """
         handle = self._handle()
         with self._given(handle, inputs):
             there: dict[str, DeviceArray | Array] = {}
             if self._on_device is not None:
                 most = {**self._sizes, **{name: bounds.hi for name, bounds in self._computed.items()}}
-                self._on_device.take_outputs(spec.at(most) for spec in self._outputs)
+                self._on_device.take_outputs((spec.at(most) for spec in self._outputs), self._held)
             self._check(self._run_bound(handle.pointer))
             if self._on_device is not None:
-                there |= self._on_device.outputs(spec.at(self._all_sizes()) for spec in self._outputs)
+                there |= self._on_device.outputs((spec.at(self._all_sizes()) for spec in self._outputs), self._held)
             return {name: there[name] if name in there else view.copy() for name, view in self._output_arrays.items()}
 
     def _leave_outputs(self) -> None:
         if self._on_device is not None:
-            self._on_device.leave_outputs()
+            self._on_device.leave_outputs(self._held)
 
     @contextlib.contextmanager
     def _given(self, handle: Handle, inputs: Mapping[str, Any] | Sequence[Any]) -> Iterator[None]:
@@ -215,18 +217,31 @@ class Bundle(Shown):
                     self._bind(handle, number, array)
                 yield
             finally:
-                for number, array in enumerate(arrays):
-                    self._bind(handle, number, self._set_array(number) if self._bound else None)
-                    if not isinstance(array, np.ndarray):
-                        array.release()
+                self._bind_again(handle, arrays)
 
     def _bind(self, handle: Handle, number: int, array: Array | Borrowed | None) -> None:
-        """Makes runs read an input there; None: in the model's own memory."""
-        here = address_of(array) if isinstance(array, np.ndarray) else None
+        """Makes runs read an input there; None: in the model's own memory. Where that is refused, nothing changes."""
+        there = None if isinstance(array, np.ndarray) else array
+        if isinstance(array, np.ndarray):
+            self._check(self._functions.sterna_bind_input(handle.pointer, number, address_of(array)))
         if self._on_device is not None:
-            there = None if isinstance(array, np.ndarray) else array
             self._on_device.bind_input(number, self._inputs[number], there)
-        self._check(self._functions.sterna_bind_input(handle.pointer, number, here))
+        if not isinstance(array, np.ndarray):
+            self._check(self._functions.sterna_bind_input(handle.pointer, number, None))
+
+    def _bind_again(self, handle: Handle, arrays: list[Array | Borrowed]) -> None:
+        """Binds what `set_input` set in place of these, and lets all of these go before it raises an error."""
+        problems = []
+        for number, array in enumerate(arrays):
+            try:
+                self._bind(handle, number, self._set_array(number) if self._bound else None)
+            except SternaError as problem:
+                problems.append(problem)
+                self._bind(handle, number, None)
+            if not isinstance(array, np.ndarray):
+                array.release()
+        if problems:
+            raise problems[0]
 
     def set_dims(self, **sizes: int) -> None:
         """Sets the sizes of open dimensions, before `set_input`; those that are not named keep theirs.
@@ -253,24 +268,13 @@ class Bundle(Shown):
         handle = self._handle()
         if name not in self._input_numbers:
             raise error("E0602", f'the model has no input "{name}"', f"it has: {names_of(self._inputs)}")
-        number = self._input_numbers[name]
-        spec = self._at_present[number]
-        checked = as_array(spec, array, self._borrow)
-        if isinstance(checked, list):
-            if spec.shape != self._inputs[number].shape:
-                fix = f"set_dims before set_input; now {assignments(self._sizes)}"
-                checked = [replace(problem, fix=fix) if problem.code == "E0604" else problem for problem in checked]
-            raise SternaError(checked)
-        if isinstance(checked, np.ndarray) and not (checked.flags.c_contiguous and checked.flags.aligned):
-            raise error(
-                "E0605",
-                f'input "{name}" cannot be read in place: the array is not C-contiguous and aligned',
-                f"shape {checked.shape}, strides {checked.strides} bytes",
-                fix=f'set_input("{name}", numpy.require(array, requirements="CA"))',
-            )
+        spec = self._at_present[number := self._input_numbers[name]]
+        dims = assignments(self._sizes) if spec.shape != self._inputs[number].shape else None
+        checked = array_to_keep(spec, array, self._borrow, dims)
         with self._lock:
-            self._bound[number] = checked
-            self._settle(handle)
+            self._bind(handle, number, checked if checked.shape == self._at_present[number].shape else None)
+            self._bound[number] = checked  # what was bound before is let go only now
+            self._choose_run()
 
     def get_output(self, name: str) -> Array:
         """The output as a read-only view of the runtime's memory, without a copy: the next run changes it."""
@@ -334,7 +338,7 @@ class Bundle(Shown):
         """Frees the model as soon as no array of `get_output` is in use. Further calls raise E0520."""
         with self._lock:
             if self._on_device is not None and self._open is not None:
-                self._on_device.leave_outputs()
+                self._leave_outputs()
                 for number in self._bound:
                     self._on_device.bind_input(number, self._inputs[number], None)
             self._open = None
@@ -388,17 +392,13 @@ class Bundle(Shown):
         """Binds what `set_input` set and still fits. `run()` then has nothing to check: it calls the right function."""
         for number in self._bound:
             self._bind(handle, number, self._set_array(number))
+        self._choose_run()
+
+    def _choose_run(self) -> None:
         self._run = self._run_bound if all(map(self._fits, self._bound)) else self._refuse_stale
 
     def _refuse_stale(self, _model: object) -> NoReturn:
-        problems = []
-        for number, array in self._bound.items():
-            if not self._fits(number):
-                spec = self._at_present[number]
-                title = f'input "{spec.name}" was set with shape {list(array.shape)}, before the sizes changed'
-                where = f"with {assignments(self._sizes)} the model expects {spec}"
-                problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
-        raise SternaError(problems)
+        raise stale_inputs(self._at_present, self._bound, assignments(self._sizes))
 
     def _resize(self, handle: Handle, sizes: dict[str, int]) -> None:
         """Gives the dimensions these sizes, in the model's order. The lock is held."""

@@ -148,6 +148,10 @@ class _Allocated:
         self.shared.give_back(self.record)
 
 
+#: The memory that outputs are bound to, by number: the bundle's.
+Held = dict[int, _Allocated]
+
+
 class OnDevice:
     """A bundle's inputs and outputs on its device. Its functions are called with the bundle's lock held, unless they
     say otherwise."""
@@ -159,7 +163,9 @@ class OnDevice:
         handle.check(self.functions.place(handle.pointer, place))
         self.device = Device(kind, place.number, place.queue, place.context)
         self._inputs: set[int] = set()
-        self._outputs: dict[int, _Allocated] = {}
+        #: Where outputs are bound, by number. Who holds the memory is the bundle: this object would be part of a cycle.
+        self._outputs: dict[int, int] = {}
+        self._of_cpu: set[int] = set()
         self._given_back: deque[_Memory] = deque()
 
     def borrow(self, spec: TensorSpec, given: Any) -> Borrowed | list[Diagnostic]:
@@ -194,15 +200,13 @@ class OnDevice:
         return borrowed
 
     def bind_input(self, number: int, spec: TensorSpec, value: Borrowed | None) -> None:
-        """The input is there; None: it is in the CPU's memory."""
-        if value is None:
+        """The input is there; None: it is in the CPU's memory. If it is refused, it stays where it was."""
+        if value is None or value.nbytes == 0:
             if number in self._inputs:
-                self._inputs.remove(number)
                 self.handle.check(self.functions.bind_input(self.handle.pointer, number, None))
+                self._inputs.remove(number)
             return
         record = _Memory(ctypes.sizeof(_Memory), value.handle, value.first, value.nbytes, None)
-        if value.nbytes == 0:
-            return
         status = self.functions.bind_input(self.handle.pointer, number, record)
         if status == _NOT_AVAILABLE:
             title = f'input "{spec.name}" lies in the memory of a device, and nodes on the CPU read it'
@@ -211,34 +215,36 @@ class OnDevice:
         self.handle.check(status)
         self._inputs.add(number)
 
-    def take_outputs(self, specs: Iterable[TensorSpec]) -> None:
+    def take_outputs(self, specs: Iterable[TensorSpec], held: Held) -> None:
         """The next run writes its outputs to fresh memory of the device, where nodes of the device compute them."""
-        self.leave_outputs()
+        self.leave_outputs(held)
         for number, spec in enumerate(specs):
-            record = _Memory()
-            if spec.nbytes == 0:
+            if spec.nbytes == 0 or number in self._of_cpu:
                 continue
+            record = _Memory(size=ctypes.sizeof(_Memory))
             self.handle.check(self.functions.allocate(self.handle.pointer, spec.nbytes, record))
             memory = _Allocated(self, record)
             status = self.functions.bind_output(self.handle.pointer, number, record)
             if status == _NOT_AVAILABLE:
+                self._of_cpu.add(number)
                 continue
             self.handle.check(status)
-            self._outputs[number] = memory
+            held[number], self._outputs[number] = memory, record.own
 
-    def outputs(self, specs: Iterable[TensorSpec]) -> dict[str, DeviceArray]:
+    def outputs(self, specs: Iterable[TensorSpec], held: Held) -> dict[str, DeviceArray]:
         """What the run has written on the device."""
         return {
-            spec.name: DeviceArray(self._outputs[number], spec, self.device)
+            spec.name: DeviceArray(held[number], spec, self.device)
             for number, spec in enumerate(specs)
-            if number in self._outputs
+            if number in held
         }
 
-    def leave_outputs(self) -> None:
+    def leave_outputs(self, held: Held) -> None:
         """The next run writes its outputs to the CPU's memory."""
         for number in self._outputs:
             self.functions.bind_output(self.handle.pointer, number, None)
         self._outputs.clear()
+        held.clear()
         self._drain()
 
     def give_back(self, record: _Memory) -> None:
@@ -252,7 +258,11 @@ class OnDevice:
 
     def _drain(self) -> None:
         while self._given_back and self.handle.pointer:
-            self.functions.release(self.handle.pointer, self._given_back.popleft())
+            record = self._given_back.popleft()
+            for number in [number for number, own in self._outputs.items() if own == record.own]:
+                self.functions.bind_output(self.handle.pointer, number, None)  # the bundle is no more
+                del self._outputs[number]
+            self.functions.release(self.handle.pointer, record)
 
 
 def on_device(handle: Handle, lock: threading.Lock) -> OnDevice | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -22,7 +21,6 @@ from ctypes import (
     c_uint32,
     c_uint64,
     c_void_p,
-    py_object,
 )
 from typing import Any
 
@@ -94,8 +92,6 @@ def _python(name: str, result: Any, *arguments: Any) -> Any:
 _is_capsule = _python("PyCapsule_IsValid", c_int, c_void_p, c_char_p)
 _pointer_of = _python("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _rename = _python("PyCapsule_SetName", c_int, c_void_p, c_char_p)
-_new = _python("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-_hold = _python("Py_IncRef", None, py_object)
 
 
 class Borrowed:
@@ -159,27 +155,6 @@ def take(given: Any, stream: int | None) -> Borrowed:
     return Borrowed(capsule)
 
 
-#: What capsules show that are not given back yet, by the record's address: the record, and what it keeps alive.
-_given: dict[int, tuple[Any, ...]] = {}
-
-
-def _delete(address: int) -> None:
-    _given.pop(address, None)
-
-
-def _forget(capsule: int) -> None:
-    """The end of a capsule: nobody else gives its memory back if nobody has taken it."""
-    for name in _RECORDS:
-        if _is_capsule(capsule, name):
-            _delete(_pointer_of(capsule, name))
-
-
-_DELETE, _FORGET = _DELETER(_delete), _DELETER(_forget)
-# Libraries may give memory back when Python has begun to end.
-for _each in (_DELETE, _FORGET, _given, *_RECORDS, *_USED.values()):
-    _hold(_each)
-
-
 def give(
     owner: object,
     handle: int,
@@ -190,20 +165,28 @@ def give(
 ) -> Any:
     """A capsule that shows memory of a device, which `owner` keeps until the capsule's user is done with it.
 
+    The capsule is NumPy's, of an array that nobody reads, changed to show the device's memory. So what gives it back
+    is machine code, which may be called without Python's lock, while an exception is on its way (when a library
+    refuses the capsule), and when Python ends. A function of ctypes would lose the exception.
+
     Raises BufferError for a type of elements that DLPack has not.
     """
     if dtype.name not in _CODES:
         raise BufferError(f"DLPack has no {dtype}")
-    name = b"dltensor_versioned" if version is not None and version[0] >= _VERSION[0] else b"dltensor"
-    managed = _RECORDS[name]()
-    sizes = (c_int64 * max(len(shape), 1))(*shape)
-    strides = (c_int64 * max(len(shape), 1))(*(math.prod(shape[axis + 1 :]) for axis in range(len(shape))))
+    memory: Any = (ctypes.c_char * max(1, math.prod(shape) * dtype.itemsize)).from_address(handle)
+    memory._owner = owner
+    like = np.dtype(f"u{dtype.itemsize}" if dtype.itemsize <= 8 else "c16")
+    array: Any = np.ndarray(shape, like, memory)
+    if version is None or version[0] < _VERSION[0]:
+        capsule = array.__dlpack__()
+    else:
+        try:
+            capsule = array.__dlpack__(max_version=version)
+        except TypeError:  # NumPy before 2.1 has only capsules without a version, which every user takes
+            capsule = array.__dlpack__()
+    name = next(name for name in _RECORDS if _is_capsule(id(capsule), name))
+    tensor = _RECORDS[name].from_address(_pointer_of(id(capsule), name)).tensor
     code, bits = _CODES[dtype.name]
-    managed.tensor = _Tensor(handle, _Device(*device), len(shape), _Type(code, bits, 1), sizes, strides, 0)
-    managed.deleter = ctypes.cast(_DELETE, c_void_p)
-    if isinstance(managed, _Versioned):
-        managed.major, managed.minor = _VERSION
-    address = ctypes.addressof(managed)
-    _given[address] = managed, sizes, strides, owner
-    make: Callable[..., Any] = _new
-    return make(address, name, ctypes.cast(_FORGET, c_void_p))
+    tensor.data, tensor.first, tensor.dtype = handle, 0, _Type(code, bits, 1)
+    tensor.device = _Device(*device)
+    return capsule

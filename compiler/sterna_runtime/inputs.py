@@ -124,8 +124,8 @@ def as_array(spec: TensorSpec, given: Any, borrow: Borrow | None = None) -> Arra
         return [Diagnostic("E0606", title, (where,))]
     problems = []
     if array.dtype != spec.dtype:
-        fix = f'array.astype("{spec.dtype}")'
-        problems.append(Diagnostic("E0603", f'input "{spec.name}" has dtype {array.dtype}', (where,), fix))
+        title = f'input "{spec.name}" has dtype {array.dtype}'
+        problems.append(Diagnostic("E0603", title, (where,), _other_dtype(spec, given)))
     if not _admits(spec.shape, array.shape):
         way: Fix | None = axes_fix(spec.shape, array.shape) or _other_sizes(spec, array.shape)
         title = f'input "{spec.name}" has shape {list(array.shape)}'
@@ -139,6 +139,13 @@ def _far_device(given: Any) -> str | None:
         return None
     kind, number = given.__dlpack_device__()
     return None if kind in _NEAR else f"{_DEVICES.get(int(kind), f'type {int(kind)} of DLPack')}, number {int(number)}"
+
+
+def _other_dtype(spec: TensorSpec, given: Any) -> str:
+    """What to do with an object of another dtype, by the methods that it has."""
+    if hasattr(given, "astype"):
+        return f'array.astype("{spec.dtype}")'
+    return f"tensor.to(torch.{spec.dtype})" if hasattr(given, "to") else f"an array of {spec.dtype}"
 
 
 def _other_sizes(spec: TensorSpec, shape: tuple[int, ...]) -> Advice | None:
@@ -244,6 +251,28 @@ def in_place(array: Array | Borrowed) -> Array | Borrowed:
     return np.require(array, requirements=["C", "A"])
 
 
+def array_to_keep(spec: TensorSpec, given: Any, borrow: Borrow | None, dims: str | None) -> Array | Borrowed:
+    """`given` as an array that runs read where it is. Raises a SternaError with what is wrong.
+
+    Args:
+        dims: the present sizes of open dimensions that the input has.
+    """
+    array = as_array(spec, given, borrow)
+    if isinstance(array, list):
+        if dims is not None:
+            fix = f"set_dims before set_input; now {dims}"
+            array = [replace(problem, fix=fix) if problem.code == "E0604" else problem for problem in array]
+        raise SternaError(array)
+    if isinstance(array, np.ndarray) and not (array.flags.c_contiguous and array.flags.aligned):
+        raise error(
+            "E0605",
+            f'input "{spec.name}" cannot be read in place: the array is not C-contiguous and aligned',
+            f"shape {array.shape}, strides {array.strides} bytes",
+            fix=f'set_input("{spec.name}", numpy.require(array, requirements="CA"))',
+        )
+    return array
+
+
 def only_input(archive: dict[str, Array], names: Sequence[str]) -> dict[str, Array]:
     """The arrays of an archive; the one array of an archive is the one input of a model, whatever it is called."""
     if len(archive) == len(names) == 1:
@@ -266,6 +295,18 @@ def read_archive(path: Path) -> dict[str, Array]:
         raise error("E0003", f"{path} cannot be read: {problem.strerror or problem}") from None
     except Exception:  # zipfile, numpy and zlib each have their own
         raise error("E0003", f"{path} is not an .npz archive of arrays", fix="numpy.savez(file, name=array)") from None
+
+
+def stale_inputs(specs: Sequence[TensorSpec], arrays: Mapping[int, Array | Borrowed], dims: str) -> SternaError:
+    """Why inputs that were set before the sizes changed are not read; `dims` says the present sizes."""
+    problems = []
+    for number, array in arrays.items():
+        spec = specs[number]
+        if array.shape != spec.shape:
+            title = f'input "{spec.name}" was set with shape {list(array.shape)}, before the sizes changed'
+            where = f"with {dims} the model expects {spec}"
+            problems.append(Diagnostic("E0604", title, (where,), fix=f'set_input("{spec.name}", array)'))
+    return SternaError(problems)
 
 
 def names_of(specs: Sequence[TensorSpec]) -> str:

@@ -1,14 +1,25 @@
 /* Inputs and outputs in a program's memory of the device: launches read and write it where it is, and the copies between
  * it and the CPU's memory have nothing to do. include/sterna_device.h has the interface. */
-#include <string.h>
-
 #include "nodes.h"
 #include "nodes_records.h"
 
 static device *first_of(const sterna_model *model) { return &all(model)->list[0]; }
 
+/* Records begin with their size, as the program was compiled. */
+static sterna_status check_record(sterna_model *model, size_t size, size_t wanted, const char *name) {
+  if (size >= wanted) return STERNA_OK;
+  return fail(&model->error, STERNA_BAD_ARGUMENT, "the size of %s is %llu, not %llu: set it to sizeof(%s)", name, (unsigned long long)size,
+              (unsigned long long)wanted, name);
+}
+
+static sterna_status check_memory(sterna_model *model, const sterna_device_memory *memory) {
+  return check_record(model, memory->size, sizeof *memory, "sterna_device_memory");
+}
+
 static sterna_status get_place(sterna_model *model, sterna_device_place *place) {
   const device *d = first_of(model);
+  sterna_status status = check_record(model, place->size, sizeof *place, "sterna_device_place");
+  if (status != STERNA_OK) return status;
   d->api->place(d->handle, place);
   return STERNA_OK;
 }
@@ -36,22 +47,25 @@ static bool is_of_device(const sterna_model *model, storage_class storage, const
 }
 
 static sterna_status check(sterna_model *model, const value *v, const sterna_device_memory *given) {
-  if (given->bytes < v->tensor.bytes)
-    return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\" has %llu bytes; the memory has %llu", v->tensor.name,
-                (unsigned long long)v->tensor.bytes, (unsigned long long)given->bytes);
+  sterna_status status = check_memory(model, given);
+  if (status == STERNA_OK) status = check_room(model, v, given->bytes);
+  if (status != STERNA_OK) return status;
   if (given->first % STERNA_DEVICE_ALIGNMENT != 0)
     return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\": the memory is not aligned to %u bytes", v->tensor.name,
                 (unsigned)STERNA_DEVICE_ALIGNMENT);
   return STERNA_OK;
 }
 
-/* Launches have the memory from now on. */
-static void replace(sterna_model *model, const device *d, const void *old, const sterna_device_span *now) {
+/* Launches have an input or output there from now on. */
+static void replace(sterna_model *model, const device *d, storage_class storage, uint32_t index, const sterna_device_span *now) {
   for (uint32_t i = 0; i < model->n_nodes; i++) {
-    const sterna_device_launch *launch = &all(model)->works[i].launch;
+    const work *w = &all(model)->works[i];
     if (model->nodes[i].place == 0 || at_place(model, model->nodes[i].place) != d) continue;
-    for (uint32_t k = 0; k < launch->n_spans; k++)
-      if (launch->spans[k].memory == old) *(sterna_device_span *)(uintptr_t)&launch->spans[k] = *now; /* the model's own */
+    for (uint32_t k = 0; k < w->launch.n_spans; k++) {
+      const value *v = w->spanned[k];
+      if (v == NULL || v->storage != storage || v->signature != index) continue;
+      *(sterna_device_span *)(uintptr_t)&w->launch.spans[k] = *now; /* the model's own */
+    }
   }
 }
 
@@ -67,17 +81,18 @@ static sterna_status bind(sterna_model *model, storage_class storage, const bind
     return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" is in the CPU's memory: nodes that run there read or write it", v->tensor.name);
   foreign *bound = storage == CLASS_INPUT ? &d->foreign_inputs[index] : &d->foreign_outputs[index];
   void *own = storage == CLASS_INPUT ? d->inputs[index] : d->outputs[index];
-  foreign next = {NULL, 0, false};
+  foreign next = {NULL, 0, 0, false};
   if (given != NULL) {
     sterna_status status = check(model, v, given);
     next.memory = given->own;
     next.first = given->first;
+    next.bytes = given->bytes;
     next.is_adopted = given->own == NULL;
     if (status == STERNA_OK && next.is_adopted) status = d->api->adopt(d->handle, given, &next.memory, &model->error);
     if (status != STERNA_OK) return status;
   }
   const sterna_device_span now = {next.memory != NULL ? next.memory : own, next.first};
-  replace(model, d, bound->memory != NULL ? bound->memory : own, &now);
+  replace(model, d, storage, index, &now);
   if (bound->is_adopted) d->api->release(d->handle, bound->memory);
   *bound = next;
   /* Where a copy of its value is taken from. */
@@ -94,12 +109,18 @@ static sterna_status bind_output(sterna_model *model, uint32_t index, const ster
   return bind(model, CLASS_OUTPUT, model->outputs, model->n_outputs, index, memory);
 }
 
+static void empty(sterna_device_memory *memory) {
+  memory->handle = memory->first = memory->bytes = 0;
+  memory->own = NULL;
+}
+
 static sterna_status allocate(sterna_model *model, uint64_t bytes, sterna_device_memory *memory) {
   const device *d = first_of(model);
-  memset(memory, 0, sizeof *memory);
-  memory->size = sizeof *memory;
+  sterna_status status = check_memory(model, memory);
+  if (status != STERNA_OK) return status;
+  empty(memory);
   memory->bytes = bytes > 0 ? bytes : 1;
-  sterna_status status = d->api->allocate(d->handle, memory->bytes, &memory->own, &model->error);
+  status = d->api->allocate(d->handle, memory->bytes, &memory->own, &model->error);
   if (status == STERNA_OK) memory->handle = d->api->handle_of(memory->own);
   return status;
 }
@@ -107,13 +128,16 @@ static sterna_status allocate(sterna_model *model, uint64_t bytes, sterna_device
 static void release(sterna_model *model, sterna_device_memory *memory) {
   const device *d = first_of(model);
   if (memory->own != NULL) d->api->release(d->handle, memory->own);
-  memset(memory, 0, sizeof *memory);
+  empty(memory);
 }
 
 static sterna_status copy_out(sterna_model *model, void *to, const sterna_device_memory *memory, uint64_t bytes) {
   const device *d = first_of(model);
   void *adopted = memory->own;
-  if (may_change(model) != STERNA_OK) return STERNA_BAD_ARGUMENT;
+  if (may_change(model) != STERNA_OK || check_memory(model, memory) != STERNA_OK) return STERNA_BAD_ARGUMENT;
+  if (bytes > memory->bytes)
+    return fail(&model->error, STERNA_BAD_ARGUMENT, "the memory has %llu bytes; %llu are to be copied", (unsigned long long)memory->bytes,
+                (unsigned long long)bytes);
   sterna_status status = adopted == NULL ? d->api->adopt(d->handle, memory, &adopted, &model->error) : STERNA_OK;
   if (status != STERNA_OK) return status;
   const sterna_device_span span = {adopted, memory->first};

@@ -177,17 +177,11 @@ static sterna_status span_of(sterna_model *model, const device *d, const value *
   void **memory = v->storage == CLASS_INPUT ? &d->inputs[v->signature] : &d->outputs[v->signature];
   sterna_status status = *memory == NULL ? take(model, d, v->bytes, memory) : STERNA_OK;
   span->memory = *memory;
-  const foreign *bound = v->storage == CLASS_INPUT ? &d->foreign_inputs[v->signature] : &d->foreign_outputs[v->signature];
-  if (bound->memory == NULL) return status;
+  const foreign *bound = foreign_of(d, v);
+  if (bound == NULL) return status;
   span->memory = bound->memory;
   span->first = bound->first;
   return status;
-}
-
-/* Whether an input or output is in a program's memory of the device, from and to which nothing is copied. */
-static bool is_foreign(const device *d, const value *v) {
-  return (v->storage == CLASS_INPUT && d->foreign_inputs[v->signature].memory != NULL) ||
-         (v->storage == CLASS_OUTPUT && d->foreign_outputs[v->signature].memory != NULL);
 }
 
 /* The caller's memory of an input or output has room for its present sizes, and no more. */
@@ -212,7 +206,8 @@ static sterna_status read_copy(const char *text, const size_t *member, sterna_mo
   return span_of(model, at_place(model, n->place), v, &span);
 }
 
-static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_model *model, node *n, sterna_device_span *spans) {
+static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_model *model, node *n, sterna_device_span *spans,
+                                const value **spanned) {
   for (int side = 0; side < 2; side++) {
     for (size_t at = json_first(text, side == 0 ? in : out); at != JSON_NONE; at = json_next(text, at), spans++) {
       uint32_t which;
@@ -223,6 +218,7 @@ static sterna_status read_spans(const char *text, size_t in, size_t out, sterna_
         BAD("writes to \"%s\", which no device may", v->tensor.name);
       sterna_status status = span_of(model, at_place(model, n->place), v, spans);
       if (status != STERNA_OK) return status;
+      *spanned++ = v;
     }
   }
   return STERNA_OK;
@@ -245,8 +241,9 @@ static sterna_status read_call(const char *text, const size_t *member, sterna_mo
   sterna_status status = check_tasks(model, (uint32_t)(n - model->nodes));
   uint32_t n_spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
   sterna_device_span *spans = heap_take(&model->heap, n_spans, sizeof *spans);
-  if (status != STERNA_OK || spans == NULL) return status != STERNA_OK ? status : STERNA_RESOURCES;
-  status = read_spans(text, member[1], member[2], model, n, spans);
+  w->spanned = heap_take(&model->heap, n_spans, sizeof *w->spanned);
+  if (status != STERNA_OK || spans == NULL || w->spanned == NULL) return status != STERNA_OK ? status : STERNA_RESOURCES;
+  status = read_spans(text, member[1], member[2], model, n, spans, w->spanned);
   spans[n_spans - 1].memory = d->params;
   spans[n_spans - 1].first = bytes > 0 ? at - d->params_at : 0;
   w->checks = kernel->checks;
@@ -336,7 +333,7 @@ static sterna_status copy(sterna_model *model, const device *d, const work *w, b
   const value *v = w->copied;
   sterna_device_span span;
   uint64_t bytes = bytes_of(v);
-  if (is_foreign(d, v)) return STERNA_OK;
+  if (foreign_of(d, v) != NULL) return STERNA_OK; /* it is there, and stays there */
   sterna_status status = span_of(model, d, v, &span);
   if (status != STERNA_OK || bytes == 0) return status;
   uint8_t *here = value_address(model, v);
@@ -358,6 +355,12 @@ static sterna_status check_status(sterna_model *model, const device *d, const no
 static sterna_status launch(sterna_model *model, device *d, const node *n, const work *w, bool timed) {
   size_t sizes = model->n_dims * sizeof *d->known;
   if (n->tasks == 0) return STERNA_OK;
+  /* Sizes may have changed since memory was bound. */
+  for (uint32_t k = 0; k < w->launch.n_spans; k++) {
+    const foreign *bound = w->spanned[k] != NULL ? foreign_of(d, w->spanned[k]) : NULL;
+    sterna_status status = bound != NULL ? check_room(model, w->spanned[k], bound->bytes) : STERNA_OK;
+    if (status != STERNA_OK) return status;
+  }
   if (sizes > 0 && memcmp(d->known, model->sizes, sizes) != 0) {
     const sterna_device_span span = {d->sizes, 0};
     sterna_status status = d->api->copy_in(d->handle, &span, model->sizes, sizes, &model->error);
@@ -398,8 +401,10 @@ static sterna_status fetch(sterna_model *model, const value *v) {
   if (model->running)
     return fail(&model->error, STERNA_NOT_AVAILABLE, "\"%s\" is on a device until the run is over", v->tensor.name);
   const device *d = at_place(model, v->place);
+  const foreign *bound = foreign_of(d, v);
   sterna_device_span span;
-  sterna_status status = span_of(model, d, v, &span);
+  sterna_status status = bound != NULL ? check_room(model, v, bound->bytes) : STERNA_OK;
+  if (status == STERNA_OK) status = span_of(model, d, v, &span);
   if (status != STERNA_OK || bytes_of(v) == 0) return status;
   return bring(model, d, value_address(model, v), &span, bytes_of(v));
 }

@@ -13,7 +13,7 @@ typedef struct device_kernel {
 /* A program's memory in place of the model's own; NULL: there is none. */
 typedef struct foreign {
   void *memory;
-  uint64_t first;
+  uint64_t first, bytes;
   bool is_adopted; /* to be let go */
 } foreign;
 
@@ -35,6 +35,7 @@ typedef struct device {
 /* What a node of a device does. */
 typedef struct work {
   sterna_device_launch launch;
+  const value **spanned; /* by span of the launch; NULL for the weights */
   const value *copied; /* not NULL: this is copied instead, */
   bool copies_out;     /* from the device */
   bool checks;
@@ -50,6 +51,21 @@ typedef struct devices {
 } devices;
 
 static inline devices *all(const sterna_model *model) { return model->devices; }
+/* What a program has bound in place of an input or output; NULL: nothing, as for any other value. */
+static inline foreign *foreign_of(const device *d, const value *v) {
+  foreign *bound = v->storage == CLASS_INPUT    ? &d->foreign_inputs[v->signature]
+                   : v->storage == CLASS_OUTPUT ? &d->foreign_outputs[v->signature]
+                                                : NULL;
+  return bound != NULL && bound->memory != NULL ? bound : NULL;
+}
+
+/* Whether memory of a program has room for a tensor at its present sizes. */
+static inline sterna_status check_room(sterna_model *model, const value *v, uint64_t bytes) {
+  if (bytes >= v->tensor.bytes) return STERNA_OK;
+  return fail(&model->error, STERNA_BAD_ARGUMENT, "\"%s\" has %llu bytes; the memory has %llu", v->tensor.name,
+              (unsigned long long)v->tensor.bytes, (unsigned long long)bytes);
+}
+
 static inline device *at_place(const sterna_model *model, uint32_t place) { return &all(model)->list[place - 1]; }
 
 #endif

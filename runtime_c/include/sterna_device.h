@@ -76,7 +76,7 @@ typedef struct sterna_device_memory {
   size_t size;     /* sizeof(sterna_device_memory) */
   uint64_t handle; /* CUDA: an address; OpenCL: a cl_mem */
   uint64_t first;  /* byte there at which the tensor begins, so that it is aligned to STERNA_DEVICE_ALIGNMENT */
-  uint64_t bytes;  /* from there on, at least as many as the tensor has */
+  uint64_t bytes;  /* from there on, at least as many as the tensor has at the sizes of every run */
   void *own;       /* of sterna_device_bindings.allocate; NULL: memory that others have allocated */
 } sterna_device_memory;
 
@@ -85,7 +85,9 @@ typedef struct sterna_device_memory {
  *   sterna_device_memory memory = {sizeof memory, (uint64_t)pointer, 0, bytes, NULL};
  *   sterna_cuda()->bindings->bind_input(model, 0, &memory);
  *
- * Runs read what is there when they come to it in the order of the model's queue, and are done with it when they return. */
+ * Runs read what is there when they come to it in the order of the model's queue, and are done with it when they return. Where
+ * sterna_set_dims has made a tensor larger than the memory that is bound, they fail with STERNA_BAD_ARGUMENT. Records whose `size`
+ * is not set are refused likewise. */
 typedef struct sterna_device_bindings {
   /* Where the model's device is. */
   sterna_status (*place)(sterna_model *model, sterna_device_place *place);
@@ -94,7 +96,7 @@ typedef struct sterna_device_bindings {
    * too small or not aligned. The memory is not copied, and never freed. */
   sterna_status (*bind_input)(sterna_model *model, uint32_t index, const sterna_device_memory *memory);
   sterna_status (*bind_output)(sterna_model *model, uint32_t index, const sterna_device_memory *memory);
-  /* Zeroed memory of the model's device, until it is released or the model unloaded. */
+  /* Zeroed memory of the model's device, until it is released or the model unloaded. Several tensors may be bound to parts of it. */
   sterna_status (*allocate)(sterna_model *model, uint64_t bytes, sterna_device_memory *memory);
   /* Others may still work on it: it is used again when they are done. Bindings to it have to be taken back before. */
   void (*release)(sterna_model *model, sterna_device_memory *memory);

@@ -11,6 +11,7 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from onnx import TensorProto, helper
 
 import sterna
 from sterna.errors import SternaError
-from sterna_runtime import Bundle, device_arrays, dlpack
+from sterna_runtime import Bundle, device_arrays, dlpack, inputs
 from sterna_runtime.device_arrays import DeviceArray
 from support.control_flow import numbers
 from support.cuda_driver import Driver
@@ -66,6 +67,21 @@ def place_of(array: Any) -> int:
     return int(of_device(array)._memory.record.handle)
 
 
+new_capsule = dlpack._python("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+def outputs_of(bundle: Bundle) -> dict[str, np.ndarray[Any, Any]]:
+    """What `run()` gives for what is set."""
+    bundle.run()
+    return {spec.name: bundle.get_output(spec.name) for spec in bundle.outputs}
+
+
+def functions_of(bundle: Bundle) -> tuple[Any, Any]:
+    """The functions of sterna_device_bindings, and the model that they take."""
+    assert bundle._on_device is not None
+    return bundle._on_device.functions, bundle._on_device.handle.pointer
+
+
 class Tensor:
     """An array that another library has in a device's memory; `given` counts capsules, `returned` their deleters."""
 
@@ -106,7 +122,7 @@ class Tensor:
         if self.versioned:
             record.major, record.minor = 1, 1
         self._kept.append((record, deleter, shape, strides, name))
-        return dlpack._new(ctypes.addressof(record), name, None)
+        return new_capsule(ctypes.addressof(record), name, None)
 
     def before(self, stream: int | None) -> None:
         """What is done on a stream so that what follows there sees the array."""
@@ -201,10 +217,17 @@ def test_cuda_outputs_are_memory_of_their_own(bundle: Bundle, cuda: Driver) -> N
     seen = {place_of(array) for _ in range(3) for array in bundle.run_on_device({"x": second}).values()}
     assert address in seen
     assert cuda.calls("cuMemAlloc") <= allocated + 1
-    capsule = held["y"].__dlpack__()
-    del capsule  # nobody has taken it
-    assert not dlpack._given
     agree(held, first)
+    memory = weakref.ref(of_device(held["y"])._memory)
+    for version in (None, (1, 0)):
+        capsule = of_device(held["y"]).__dlpack__(max_version=version)
+        del capsule  # nobody has taken it
+    # NumPy lets go of the capsule while its own error is on the way, which has to arrive.
+    with pytest.raises((BufferError, RuntimeError), match="Unsupported device"):
+        np.from_dlpack(held["y"])
+    agree(held, first)
+    del held
+    assert memory() is None
 
 
 @pytest.mark.family("cuda")
@@ -245,6 +268,10 @@ def test_cuda_refused(bundle: Bundle, cuda: Driver) -> None:
         ({}, x.astype(np.float64), "E0603", "dtype float64"),
         ({"shape": (whole,)}, x, "E0604", f"shape [{whole}]"),
     ]
+    set_before = x + 3
+    kept = weakref.ref(set_before)
+    bundle.set_input("x", set_before)
+    del set_before
     for other, array, code, says in cases:
         given = CudaTensor(cuda, array, **other)
         for use in (
@@ -256,6 +283,9 @@ def test_cuda_refused(bundle: Bundle, cuda: Driver) -> None:
                 use(given)
             assert caught.value.codes == (code,)
             assert says in str(caught.value)
+            assert "astype" not in str(caught.value)
+            assert kept() is not None
+            agree(outputs_of(bundle), x + 3)
         del caught
         gc.collect()
         assert given.returned == len(given.streams)
@@ -265,6 +295,18 @@ def test_cuda_refused(bundle: Bundle, cuda: Driver) -> None:
     nowhere.handle = x.ctypes.data + -x.ctypes.data % 16
     with pytest.raises(SternaError, match="is not of this device, number 0"):
         bundle.run({"x": nowhere})
+    there = CudaTensor(cuda, x + 4)
+    for before in (x + 3, there):
+        bundle.set_input("x", before)
+        with pytest.raises(SternaError, match="is not of this device, number 0"):
+            bundle.set_input("x", nowhere)
+        agree(outputs_of(bundle), before if isinstance(before, np.ndarray) else x + 4)
+        agree(bundle.run({"x": x}), x)
+        agree(outputs_of(bundle), before if isinstance(before, np.ndarray) else x + 4)
+    assert there.returned == 0
+    bundle.set_input("x", x)
+    assert there.returned == 1
+    there.free()
     nowhere.free()
     agree(bundle.run({"x": x}), x)
     with pytest.raises(BufferError, match="use numpy"):
@@ -285,6 +327,19 @@ def test_cuda_nodes_on_the_cpu(cuda: Driver) -> None:
         with pytest.raises(SternaError, match=r"E0606.*nodes on the CPU read it"):
             loaded.run({"x": given})
         assert given.returned == 1
+        zeroed = cuda.calls("cuMemsetD8Async")
+        loaded.run_on_device({"x": x})
+        assert cuda.calls("cuMemsetD8Async") == zeroed + 1  # for z alone
+        set_before = x + 1
+        kept = weakref.ref(set_before)
+        loaded.set_input("x", set_before)
+        del set_before
+        with pytest.raises(SternaError, match=r"E0606.*nodes on the CPU read it"):
+            loaded.set_input("x", given)
+        assert kept() is not None
+        agree(outputs_of(loaded), x + 1)
+        agree(loaded.run({"x": x}), x)
+        agree(outputs_of(loaded), x + 1)
         given.free()
     with sterna.compile(network()) as here:
         assert here.device is None
@@ -306,6 +361,136 @@ def test_cuda_open_sizes(cuda: Driver) -> None:
                 taken = array.numpy() if isinstance(array, DeviceArray) else array
                 np.testing.assert_allclose(taken, wanted, 1e-4, 1e-5)
             given.free()
+        # Memory that is bound and too small for later sizes, which the device knows already.
+        small, large = {"batch": 1, "length": 4}, {"batch": 4, "length": 40}
+        functions, model = functions_of(there)
+        there.run({"x": numbers(*large.values())})
+        there.set_dims(**small)
+        x = numbers(*small.values())
+        given = CudaTensor(cuda, x)
+        given.before(there.device.queue if there.device else None)
+        record = device_arrays._Memory(ctypes.sizeof(device_arrays._Memory), given.handle, 0, x.nbytes, None)
+        assert functions.bind_input(model, 0, record) == 0
+        there.set_dims(**large)
+        for use in (there.run, lambda: there.intermediate("x")):
+            with pytest.raises(SternaError, match='"x" has 640 bytes; the memory has 16'):
+                use()
+        there.set_dims(**small)
+        there.run()
+        np.testing.assert_allclose(there.get_output("most"), np.tanh(x).max(0), 1e-5)
+        assert functions.bind_input(model, 0, None) == 0
+        given.free()
+
+
+def two_inputs() -> Any:
+    """y = -x and z = |w|."""
+    tensors = [helper.make_tensor_value_info(name, FLOAT, SHAPE) for name in ("x", "w", "y", "z")]
+    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["w"], ["z"])]
+    return helper.make_model(
+        helper.make_graph(nodes, "net", tensors[:2], tensors[2:]),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+
+
+@pytest.mark.family("cuda")
+def test_cuda_inputs_in_one_memory(cuda: Driver) -> None:
+    """Two inputs, and an output, in parts of one memory of the model's: each moves alone. Records have their size."""
+    cuda.reset()
+    x, w = numbers(*SHAPE), numbers(*SHAPE) - 5
+    with sterna.compile(two_inputs(), "cuda") as loaded:
+        functions, model = functions_of(loaded)
+        size = ctypes.sizeof(device_arrays._Memory)
+        assert functions.allocate(model, 3 * x.nbytes, device_arrays._Memory()) != 0
+        assert "sizeof(sterna_device_memory)" in str(loaded._handle().last_error())
+        assert functions.place(model, device_arrays._Place()) != 0
+        assert "sizeof(sterna_device_place)" in str(loaded._handle().last_error())
+        record = device_arrays._Memory(size)
+        assert functions.allocate(model, 3 * x.nbytes, record) == 0
+        parts = [
+            device_arrays._Memory(size, record.handle, k * x.nbytes, (3 - k) * x.nbytes, record.own) for k in range(3)
+        ]
+        assert functions.bind_output(model, 0, parts[2]) == 0
+        for number, array in enumerate((x, w)):
+            there, here = ctypes.c_uint64(record.handle + number * x.nbytes), ctypes.c_void_p(array.ctypes.data)
+            queue = ctypes.c_void_p(loaded.device.queue if loaded.device else None)
+            assert cuda.library.cuMemcpyHtoDAsync_v2(there, here, ctypes.c_size_t(x.nbytes), queue) == 0
+            assert functions.bind_input(model, number, parts[number]) == 0
+        loaded.run()
+        np.testing.assert_allclose(loaded.intermediate("y"), -x)
+        np.testing.assert_allclose(loaded.get_output("z"), abs(w))
+        for number, (first, second) in enumerate(((x + 1, w), (x + 1, w + 1))):
+            assert functions.bind_input(model, number, None) == 0
+            loaded.set_input("x" if number == 0 else "w", first if number == 0 else second)
+            loaded.run()
+            np.testing.assert_allclose(loaded.intermediate("y"), -first)
+            np.testing.assert_allclose(loaded.get_output("z"), abs(second))
+        assert functions.copy_out(model, x.ctypes.data, parts[2], 4 * x.nbytes) != 0
+        assert functions.bind_output(model, 0, None) == 0
+        functions.release(model, record)
+
+
+@pytest.mark.family("cuda")
+def test_cuda_every_input_is_let_go(cuda: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a run all inputs are what they were, also where one of them fails to be."""
+    cuda.reset()
+    x, w = numbers(*SHAPE), numbers(*SHAPE) - 5
+    with sterna.compile(two_inputs(), "cuda") as loaded:
+        loaded.set_input("x", x)
+        loaded.set_input("w", w)
+        given = [CudaTensor(cuda, x + 1), CudaTensor(cuda, w + 1)]
+        bind, failed = device_arrays.OnDevice.bind_input, []
+
+        def fails(self: Any, number: int, spec: Any, value: Any) -> None:
+            if number == 0 and value is None and not failed:
+                failed.append(number)
+                raise SternaError([sterna.errors.Diagnostic("E0501", "not now")])
+            bind(self, number, spec, value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(device_arrays.OnDevice, "bind_input", fails)
+            with pytest.raises(SternaError, match="not now"):
+                loaded.run(given)
+        assert [each.returned for each in given] == [1, 1]
+        for each in given:
+            each.cuda.cuMemsetD8Async(
+                ctypes.c_uint64(each.base), ctypes.c_ubyte(0xFF), ctypes.c_size_t(x.nbytes), ctypes.c_void_p(None)
+            )
+        np.testing.assert_allclose(outputs_of(loaded)["z"], abs(w))
+        loaded.run([x, w])
+        np.testing.assert_allclose(outputs_of(loaded)["y"], -x)
+        for each in given:
+            each.free()
+
+
+@pytest.mark.family("cuda")
+def test_cuda_memory_ends_with_the_bundle(cuda: Driver) -> None:
+    """Nothing of a bundle waits for the collector of cycles, outputs on the device included."""
+    cuda.reset()
+    x = numbers(*SHAPE)
+    loaded = sterna.compile(network(), "cuda")
+    gc.collect()
+    gc.disable()
+    try:
+        found = loaded.run_on_device({"x": x})
+        kept = found.pop("y")
+        del found, loaded
+        np.testing.assert_allclose(of_device(kept).numpy(), -x)
+        del kept
+        held = cuda.held
+    finally:
+        gc.enable()
+    assert held == 0
+
+
+@pytest.mark.parametrize("method", ["astype", "to", None])
+def test_the_way_to_another_dtype(method: str | None) -> None:
+    """What is advised is a method that the object has."""
+    kind = type("Kind", (), {"__array__": lambda self, **_: np.zeros(2), **({method: None} if method else {})})
+    advice = {"astype": 'array.astype("float32")', "to": "tensor.to(torch.float32)", None: "an array of float32"}
+    found = inputs.as_array(inputs.TensorSpec("x", np.dtype(np.float32), (2,)), kind())
+    assert isinstance(found, list)
+    assert [problem.fix for problem in found] == [advice[method]]
 
 
 @pytest.mark.family("cuda")
