@@ -18,143 +18,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
 import sterna
 from sterna.errors import SternaError
-from sterna_runtime import Bundle, device_arrays, dlpack, inputs
+from sterna_runtime import Bundle, device_arrays, dlpack
 from sterna_runtime.device_arrays import DeviceArray
 from support.control_flow import numbers
 from support.cuda_driver import Driver
 from support.device_bundles import opencl
+from support.device_tensors import (
+    SHAPE,
+    CudaTensor,
+    Tensor,
+    agree,
+    functions_of,
+    network,
+    of_device,
+    outputs_of,
+    place_of,
+)
 from support.open_networks import rows
 from support.tools import ROOT, need, run
 
-SHAPE = (6, 40)
-FLOAT = TensorProto.FLOAT
-
-
-def network() -> Any:
-    """y = -x, and z = x + 1 of another node."""
-    fed = [helper.make_tensor_value_info("x", FLOAT, SHAPE)]
-    made = [helper.make_tensor_value_info(name, FLOAT, SHAPE) for name in ("y", "z")]
-    nodes = [
-        helper.make_node("Neg", ["x"], ["y"], name="negate"),
-        helper.make_node("Softmax", ["x"], ["z"], name="soften"),
-    ]
-    return helper.make_model(
-        helper.make_graph(nodes, "net", fed, made), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    )
-
-
-def expected(x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    powers = np.exp(x - x.max(1, keepdims=True))
-    return {"y": -x, "z": powers / powers.sum(1, keepdims=True)}
-
-
-def agree(found: dict[str, Any], x: np.ndarray[Any, Any]) -> None:
-    for name, wanted in expected(x).items():
-        array = found[name].numpy() if isinstance(found[name], DeviceArray) else found[name]
-        np.testing.assert_allclose(array, wanted, 1e-6, 1e-6)
-
-
-def of_device(array: Any) -> DeviceArray:
-    assert isinstance(array, DeviceArray)
-    return array
-
-
-def place_of(array: Any) -> int:
-    return int(of_device(array)._memory.record.handle)
-
-
-new_capsule = dlpack._python("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-
-
-def outputs_of(bundle: Bundle) -> dict[str, np.ndarray[Any, Any]]:
-    """What `run()` gives for what is set."""
-    bundle.run()
-    return {spec.name: bundle.get_output(spec.name) for spec in bundle.outputs}
-
-
-def functions_of(bundle: Bundle) -> tuple[Any, Any]:
-    """The functions of sterna_device_bindings, and the model that they take."""
-    assert bundle._on_device is not None
-    return bundle._on_device.functions, bundle._on_device.handle.pointer
-
-
-class Tensor:
-    """An array that another library has in a device's memory; `given` counts capsules, `returned` their deleters."""
-
-    def __init__(self, array: np.ndarray[Any, Any], handle: int, device: tuple[int, int], **other: Any) -> None:
-        self.array, self.handle, self.device = array, handle, device
-        self.shape = other.get("shape", array.shape)
-        self.strides = other.get("strides")
-        self.first = other.get("first", 0)
-        self.versioned = other.get("versioned", True)
-        self.lanes = other.get("lanes", 1)
-        self.streams: list[int | None] = []
-        self.returned = 0
-        self._kept: list[Any] = []
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.device
-
-    def __dlpack__(self, stream: int | None = None, **options: Any) -> Any:
-        if options and not self.versioned:
-            raise TypeError("unexpected keyword argument")
-        self.before(stream)
-        self.streams.append(stream)
-        name = b"dltensor_versioned" if self.versioned else b"dltensor"
-        record = dlpack._RECORDS[name]()
-
-        def delete(_address: int) -> None:
-            self.returned += 1
-
-        deleter = dlpack._DELETER(delete)
-        shape = (ctypes.c_int64 * max(1, len(self.shape)))(*self.shape)
-        strides = None if self.strides is None else (ctypes.c_int64 * len(self.strides))(*self.strides)
-        code, bits = dlpack._CODES[self.array.dtype.name]
-        record.tensor = dlpack._Tensor(
-            self.handle, dlpack._Device(*self.device), len(self.shape), dlpack._Type(code, bits, self.lanes), shape,
-            strides, self.first,
-        )  # fmt: skip
-        record.deleter = ctypes.cast(deleter, ctypes.c_void_p)
-        if self.versioned:
-            record.major, record.minor = 1, 1
-        self._kept.append((record, deleter, shape, strides, name))
-        return new_capsule(ctypes.addressof(record), name, None)
-
-    def before(self, stream: int | None) -> None:
-        """What is done on a stream so that what follows there sees the array."""
-
-
 # ---------------------------------------------------------------- CUDA
-
-
-class CudaTensor(Tensor):
-    """Its elements are written by a copy on the stream that asks for it, and so by nobody if that is another one."""
-
-    def __init__(self, cuda: Driver, array: np.ndarray[Any, Any], offset: int = 0, **other: Any) -> None:
-        self.cuda = cuda.library
-        context, address = ctypes.c_void_p(), ctypes.c_uint64()
-        self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-        self.cuda.cuCtxPushCurrent_v2(context)
-        assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes + 64)) == 0
-        self.base, self.is_written = address.value, False
-        super().__init__(array, address.value + offset, other.pop("device", (2, 0)), **other)
-
-    def before(self, stream: int | None) -> None:
-        if self.is_written:
-            return
-        here, size = self.array.ctypes.data, ctypes.c_size_t(self.array.nbytes)
-        there = ctypes.c_uint64(self.handle + self.first)
-        assert self.cuda.cuMemcpyHtoDAsync_v2(there, ctypes.c_void_p(here), size, ctypes.c_void_p(stream)) == 0
-
-    def free(self) -> None:
-        self.cuda.cuCtxSynchronize()
-        self.cuda.cuMemFree_v2(ctypes.c_uint64(self.base))
-        self.cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-        self.cuda.cuDevicePrimaryCtxRelease(0)
 
 
 @pytest.fixture
@@ -380,117 +266,6 @@ def test_cuda_open_sizes(cuda: Driver) -> None:
         np.testing.assert_allclose(there.get_output("most"), np.tanh(x).max(0), 1e-5)
         assert functions.bind_input(model, 0, None) == 0
         given.free()
-
-
-def two_inputs() -> Any:
-    """y = -x and z = |w|."""
-    tensors = [helper.make_tensor_value_info(name, FLOAT, SHAPE) for name in ("x", "w", "y", "z")]
-    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["w"], ["z"])]
-    return helper.make_model(
-        helper.make_graph(nodes, "net", tensors[:2], tensors[2:]),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
-
-
-@pytest.mark.family("cuda")
-def test_cuda_inputs_in_one_memory(cuda: Driver) -> None:
-    """Two inputs, and an output, in parts of one memory of the model's: each moves alone. Records have their size."""
-    cuda.reset()
-    x, w = numbers(*SHAPE), numbers(*SHAPE) - 5
-    with sterna.compile(two_inputs(), "cuda") as loaded:
-        functions, model = functions_of(loaded)
-        size = ctypes.sizeof(device_arrays._Memory)
-        assert functions.allocate(model, 3 * x.nbytes, device_arrays._Memory()) != 0
-        assert "sizeof(sterna_device_memory)" in str(loaded._handle().last_error())
-        assert functions.place(model, device_arrays._Place()) != 0
-        assert "sizeof(sterna_device_place)" in str(loaded._handle().last_error())
-        record = device_arrays._Memory(size)
-        assert functions.allocate(model, 3 * x.nbytes, record) == 0
-        parts = [
-            device_arrays._Memory(size, record.handle, k * x.nbytes, (3 - k) * x.nbytes, record.own) for k in range(3)
-        ]
-        assert functions.bind_output(model, 0, parts[2]) == 0
-        for number, array in enumerate((x, w)):
-            there, here = ctypes.c_uint64(record.handle + number * x.nbytes), ctypes.c_void_p(array.ctypes.data)
-            queue = ctypes.c_void_p(loaded.device.queue if loaded.device else None)
-            assert cuda.library.cuMemcpyHtoDAsync_v2(there, here, ctypes.c_size_t(x.nbytes), queue) == 0
-            assert functions.bind_input(model, number, parts[number]) == 0
-        loaded.run()
-        np.testing.assert_allclose(loaded.intermediate("y"), -x)
-        np.testing.assert_allclose(loaded.get_output("z"), abs(w))
-        for number, (first, second) in enumerate(((x + 1, w), (x + 1, w + 1))):
-            assert functions.bind_input(model, number, None) == 0
-            loaded.set_input("x" if number == 0 else "w", first if number == 0 else second)
-            loaded.run()
-            np.testing.assert_allclose(loaded.intermediate("y"), -first)
-            np.testing.assert_allclose(loaded.get_output("z"), abs(second))
-        assert functions.copy_out(model, x.ctypes.data, parts[2], 4 * x.nbytes) != 0
-        assert functions.bind_output(model, 0, None) == 0
-        functions.release(model, record)
-
-
-@pytest.mark.family("cuda")
-def test_cuda_every_input_is_let_go(cuda: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a run all inputs are what they were, also where one of them fails to be."""
-    cuda.reset()
-    x, w = numbers(*SHAPE), numbers(*SHAPE) - 5
-    with sterna.compile(two_inputs(), "cuda") as loaded:
-        loaded.set_input("x", x)
-        loaded.set_input("w", w)
-        given = [CudaTensor(cuda, x + 1), CudaTensor(cuda, w + 1)]
-        bind, failed = device_arrays.OnDevice.bind_input, []
-
-        def fails(self: Any, number: int, spec: Any, value: Any) -> None:
-            if number == 0 and value is None and not failed:
-                failed.append(number)
-                raise SternaError([sterna.errors.Diagnostic("E0501", "not now")])
-            bind(self, number, spec, value)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(device_arrays.OnDevice, "bind_input", fails)
-            with pytest.raises(SternaError, match="not now"):
-                loaded.run(given)
-        assert [each.returned for each in given] == [1, 1]
-        for each in given:
-            each.cuda.cuMemsetD8Async(
-                ctypes.c_uint64(each.base), ctypes.c_ubyte(0xFF), ctypes.c_size_t(x.nbytes), ctypes.c_void_p(None)
-            )
-        np.testing.assert_allclose(outputs_of(loaded)["z"], abs(w))
-        loaded.run([x, w])
-        np.testing.assert_allclose(outputs_of(loaded)["y"], -x)
-        for each in given:
-            each.free()
-
-
-@pytest.mark.family("cuda")
-def test_cuda_memory_ends_with_the_bundle(cuda: Driver) -> None:
-    """Nothing of a bundle waits for the collector of cycles, outputs on the device included."""
-    cuda.reset()
-    x = numbers(*SHAPE)
-    loaded = sterna.compile(network(), "cuda")
-    gc.collect()
-    gc.disable()
-    try:
-        found = loaded.run_on_device({"x": x})
-        kept = found.pop("y")
-        del found, loaded
-        np.testing.assert_allclose(of_device(kept).numpy(), -x)
-        del kept
-        held = cuda.held
-    finally:
-        gc.enable()
-    assert held == 0
-
-
-@pytest.mark.parametrize("method", ["astype", "to", None])
-def test_the_way_to_another_dtype(method: str | None) -> None:
-    """What is advised is a method that the object has."""
-    kind = type("Kind", (), {"__array__": lambda self, **_: np.zeros(2), **({method: None} if method else {})})
-    advice = {"astype": 'array.astype("float32")', "to": "tensor.to(torch.float32)", None: "an array of float32"}
-    found = inputs.as_array(inputs.TensorSpec("x", np.dtype(np.float32), (2,)), kind())
-    assert isinstance(found, list)
-    assert [problem.fix for problem in found] == [advice[method]]
 
 
 @pytest.mark.family("cuda")
