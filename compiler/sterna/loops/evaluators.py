@@ -7,10 +7,11 @@ types, constants. What is left are calls that NumPy answers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol
 from sterna.loops import program as P
@@ -19,11 +20,25 @@ from sterna.te.expr import Expr
 from sterna.te.operations import operator_of
 from sterna.te.position import IndexAtom
 
-if TYPE_CHECKING:
-    from sterna.loops.interpreter import Run
+Array = np.ndarray[Any, Any]
 
-Value = Callable[["Run"], Any]
-Position = Callable[["Run"], int]
+
+class State(Protocol):
+    """What expressions read of a program that is run: `interpreter.Run`."""
+
+    variables: dict[P.Variable, Any]
+    tiles: dict[tuple[P.Buffer, int], Array]
+    symbols: dict[Symbol, int]
+
+    def array(self, buffer: P.Buffer) -> Array: ...
+    def places(self, buffer: P.Buffer, array: Array, first: int, count: int, stride: int) -> slice: ...
+    def product(self, e: P.Apply, operands: list[Array]) -> Array: ...
+    def atom(self, atom: Atom) -> int: ...
+    def error(self, what: str) -> SternaError: ...
+
+
+Value = Callable[[State], Any]
+Position = Callable[[State], int]
 
 
 def value_of(e: Expr) -> Value:
@@ -82,7 +97,7 @@ def _made(e: Expr) -> Callable[..., Any]:
 def _variable(e: P.Read) -> Value:
     variable = e.variable
 
-    def read(run: Run) -> Any:
+    def read(run: State) -> Any:
         found = run.variables.get(variable)
         if found is None:
             raise run.error(f"{variable.name} is read before it has a value")
@@ -106,16 +121,16 @@ def _load(e: E.Load) -> Value:
         return lambda run: run.tiles[buffer, at(run)]
     count, stride, lanes = e.lanes if e.active is None else e.active, e.stride, e.lanes
 
-    def one(run: Run) -> Any:
+    def one(run: State) -> Any:
         array = run.array(buffer)
         return array[run.places(buffer, array, at(run), 1, 1).start]
 
-    def rows(run: Run) -> Any:
+    def rows(run: State) -> Any:
         array, first = run.array(buffer), at(run)
         starts = (first + row * e.pitch for row in range(e.rows))
         return np.concatenate([array[run.places(buffer, array, start, lanes // e.rows, 1)] for start in starts])
 
-    def several(run: Run) -> Any:
+    def several(run: State) -> Any:
         array = run.array(buffer)
         result = np.zeros(lanes, array.dtype)
         result[:count] = array[run.places(buffer, array, at(run), count, stride)]
@@ -134,7 +149,7 @@ def position_of(index: Int) -> Position:
         factor, (only,) = parts[0]
         return lambda run: constant + factor * only(run)
 
-    def total(run: Run) -> int:
+    def total(run: State) -> int:
         found = constant
         for coefficient, atoms in parts:
             product = coefficient
