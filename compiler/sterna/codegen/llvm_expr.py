@@ -28,7 +28,6 @@ from sterna.intrinsics.idioms import Idiom
 from sterna.ir import dtypes
 from sterna.targets.target import Target
 
-SMALL_FLOATS = ("float16", "bfloat16")
 _FLOAT_OP = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_OP = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _BOOL_OP = {"and": "and", "mul": "and", "minimum": "and", "or": "or", "add": "or", "maximum": "or", "xor": "xor"}
@@ -100,7 +99,7 @@ class Values:
             return flipped or self.op(f"xor {k} {a}, {constant(dtypes.highest_bit(dtype), dtype, lanes)}")
         if not dtypes.is_float(dtype):
             return self._integer_unary(op, dtype, lanes, a)
-        if dtype in SMALL_FLOATS:
+        if dtype in dtypes.HALVES:
             result = self.unary(op, "float32", lanes, self.widen(dtype, lanes, a))
             return result if op in ("isnan", "isinf") else self.narrow(dtype, lanes, result)
         if op == "neg":
@@ -167,7 +166,7 @@ class Values:
     def binary(self, op: str, dtype: str, lanes: int, a: str, b: str, known: tuple[bool, bool] = (False, False)) -> str:
         """`known`: which operands are constants other than NaN."""
         k = kind(dtype, lanes)
-        if dtype in SMALL_FLOATS:
+        if dtype in dtypes.HALVES:
             a, b = (self.widen(dtype, lanes, x) for x in (a, b))
             return self.narrow(dtype, lanes, self.binary(op, "float32", lanes, a, b, known))
         if dtypes.is_float(dtype):
@@ -289,7 +288,7 @@ class Values:
         return self.choose(none, dtype, lanes, zero, quotient)
 
     def compare(self, op: str, dtype: str, lanes: int, a: str, b: str) -> str:
-        if dtype in SMALL_FLOATS:
+        if dtype in dtypes.HALVES:
             a, b, dtype = self.widen(dtype, lanes, a), self.widen(dtype, lanes, b), "float32"
         if dtypes.is_float(dtype):
             return self.test(_FLOAT_COMPARE[op], dtype, lanes, a, b)
@@ -297,7 +296,7 @@ class Values:
         return self.test(relation, dtype, lanes, a, b)
 
     def fma(self, dtype: str, lanes: int, a: str, b: str, c: str) -> str:
-        if dtype in SMALL_FLOATS:
+        if dtype in dtypes.HALVES:
             wide = [self.widen(dtype, lanes, x) for x in (a, b, c)]
             return self.narrow(dtype, lanes, self.fma("float32", lanes, *wide))
         if dtypes.is_float(dtype) and self.target.fuses(dtypes.bits(dtype), lanes):
@@ -316,9 +315,9 @@ class Values:
     def cast(self, source: str, dtype: str, lanes: int, a: str) -> str:
         if source == dtype:
             return a
-        if source in SMALL_FLOATS:
+        if source in dtypes.HALVES:
             return self.cast("float32", dtype, lanes, self.widen(source, lanes, a))
-        if dtype in SMALL_FLOATS:
+        if dtype in dtypes.HALVES:
             return self.narrow(dtype, lanes, self.cast(source, "float32", lanes, a))
         k, new = kind(source, lanes), kind(dtype, lanes)
         if dtype == "bool":

@@ -22,7 +22,7 @@ from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.program import Function
-from sterna.loops.small_floats import SMALL, widen_small_floats
+from sterna.loops.small_floats import widen_small_floats
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
@@ -391,7 +391,7 @@ class Printer:
         texts = [self.element(i, inner, operands, (*spatial, *term)) for term in terms]
         text = self.lane(e.operands[0], lane) if i.accumulates else texts.pop(0)
         for more in texts:
-            wide = "float32" if e.dtype in SMALL else e.dtype
+            wide = "float32" if e.dtype in dtypes.HALVES else e.dtype
             a, b = (x if wide == e.dtype else self.d.cast(e.dtype, wide, x, 1, 0) for x in (text, more))
             text = self.d.binary(COMBINING[body.combiner], wide, a, b, 1)
             text = text if wide == e.dtype else self.d.cast(wide, e.dtype, text, 1, 0)

@@ -14,6 +14,7 @@ import numpy as np
 from sterna_runtime.abi import DTYPES
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+#: Floats of 16 bits.
 HALVES = FLOATS[:2]
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

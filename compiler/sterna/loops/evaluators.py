@@ -57,7 +57,7 @@ def value_of(e: Expr) -> Value:
     if isinstance(e, P.Apply):
         # The state's business: threads of a subgroup share what it makes.
         return lambda run: run.product(e, [operand(run) for operand in operands]).astype(dtype, copy=False)
-    if isinstance(e, E.Fma) and e.lanes == 1 and e.dtype in ("float32", "float16", "bfloat16"):
+    if isinstance(e, E.Fma) and e.lanes == 1 and e.dtype in ("float32", *dtypes.HALVES):
         return _rounded_once(operands, dtype)
     made = _made(e)
     if len(operands) == 1:

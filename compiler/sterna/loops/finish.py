@@ -18,7 +18,7 @@ from sterna.loops.roots import square_root
 from sterna.loops.rounding import by_arithmetic
 from sterna.loops.share import share
 from sterna.loops.shuffles import shuffle_loads
-from sterna.loops.small_floats import SMALL, widen_small_floats
+from sterna.loops.small_floats import widen_small_floats
 from sterna.loops.tiles import place_tiles
 from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
@@ -88,7 +88,7 @@ def _arithmetic(value: Expr, rounded: frozenset[str]) -> Expr:
         nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
         value = rewrite(value, _divided)
-    if any(node.dtype in SMALL for node in nodes):
+    if any(node.dtype in dtypes.HALVES for node in nodes):
         return expand_math(widen_small_floats(value))
     return expand_math(value) if any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes) else value
 

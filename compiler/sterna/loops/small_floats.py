@@ -5,11 +5,11 @@ Only conversions are left for the generators to render; everything else that tou
 
 from __future__ import annotations
 
+from sterna.ir import dtypes
 from sterna.loops.rounding import whole_half
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
-SMALL = ("float16", "bfloat16")
 #: Operations that give integers.
 _WHOLE = ("floor", "ceil", "trunc", "rint")
 
@@ -22,15 +22,15 @@ def widen_small_floats(expr: Expr) -> Expr:
 def _rule(node: Expr) -> Expr | None:
     if isinstance(node, (E.Unary, E.Binary, E.Compare, E.Fma)):
         operands = node.children()
-        if not any(c.dtype in SMALL for c in operands):
+        if not any(c.dtype in dtypes.HALVES for c in operands):
             return None
-        wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in SMALL else c for c in operands))
-        return _to_small(wide.changed(dtype="float32"), node.dtype) if node.dtype in SMALL else wide
+        wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in dtypes.HALVES else c for c in operands))
+        return _to_small(wide.changed(dtype="float32"), node.dtype) if node.dtype in dtypes.HALVES else wide
     if isinstance(node, E.Cast):
         if node.dtype == "float16" and node.a.dtype == "float32":
             return _to_small(node.a, node.dtype)
         kinds = {node.dtype, node.a.dtype}
-        if "float32" not in kinds and kinds.intersection(SMALL):
+        if "float32" not in kinds and kinds.intersection(dtypes.HALVES):
             return _cast(_cast(node.a, "float32"), node.dtype)
     return None
 

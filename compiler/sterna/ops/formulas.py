@@ -15,7 +15,7 @@ from sterna.te.expr import Expr
 from sterna.te.tensor import Tensor, compute
 
 #: Types whose arithmetic is done in float32 and rounded once per operator, as ONNX's reference does.
-HALF = ("float16", "bfloat16")
+HALF = dtypes.HALVES
 
 
 def at(tensor: Tensor, indices: Sequence[Int]) -> E.Load:

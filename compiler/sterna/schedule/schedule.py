@@ -63,7 +63,7 @@ from sterna.te.tensor import Kernel, Tensor
 #: Where any target lets a stage be placed; memories of its own come on top.
 SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE)}
 #: Types that `narrow` stores constants in.
-NARROW = ("float16", "bfloat16")
+NARROW = dtypes.HALVES
 
 
 class Schedule(CopySteps):

@@ -131,7 +131,7 @@ class CFamily(Dialect):
 
     # -- values
     def const(self, value: bool | int | float, dtype: str, lanes: int = 1) -> str:
-        if dtype in ("float16", "bfloat16"):
+        if dtype in dtypes.HALVES:
             return f"(uint16_t){np.asarray(value, dtypes.to_numpy(dtype)).view(np.uint16)}"
         if dtypes.is_float(dtype):
             return self._float(float(value), dtype)
@@ -211,9 +211,9 @@ class CFamily(Dialect):
         return f"{self.helper('fma', dtype, lanes)}({a}, {b}, {c})"
 
     def cast(self, source: str, dtype: str, a: str, lanes: int, bits: int) -> str:
-        if source in ("float16", "bfloat16"):
+        if source in dtypes.HALVES:
             return f"{self.helper('widen', source)}({a})"
-        if dtype in ("float16", "bfloat16"):
+        if dtype in dtypes.HALVES:
             return f"{self.helper('narrow', dtype)}({a})"
         if dtype == "bool":
             return f"({a} != {self.const(0, source)})"

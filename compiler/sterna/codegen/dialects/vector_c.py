@@ -105,7 +105,7 @@ class VectorC(CFamily):
     def cast(self, source: str, dtype: str, a: str, lanes: int, bits: int) -> str:
         if lanes == 1:
             return super().cast(source, dtype, a, 1, bits)
-        if source in ("float16", "bfloat16") or dtype in ("float16", "bfloat16"):
+        if source in dtypes.HALVES or dtype in dtypes.HALVES:
             for needed in (source, dtype, "uint32", "int32"):
                 self.type(needed, lanes)
             small, name = (source, "widen") if dtype == "float32" else (dtype, "narrow")

@@ -40,7 +40,6 @@ _WRAPS = {"add": "+", "sub": "-", "mul": "*", "short_product": "*"}
 _BITS = {"and": "&", "or": "|", "xor": "^"}
 _OF_TRUTHS = {"and": "&&", "or": "||", "xor": "!=", "add": "||", "mul": "&&", "minimum": "&&", "maximum": "||"}
 _OF_FLOATS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-_HALVES = ("float16", "bfloat16")
 _WIDE = "vec2<u32>"
 
 
@@ -109,7 +108,7 @@ class Wgsl(CFamily):
             return "bool"
         if dtypes.bits(dtype) == 64:
             return _WIDE
-        return "i32" if dtypes.is_signed(dtype) and dtype not in _HALVES else "u32"
+        return "i32" if dtypes.is_signed(dtype) and dtype not in dtypes.HALVES else "u32"
 
     def truth_type(self, lanes: int, bits: int) -> str:
         return "bool"
@@ -199,7 +198,7 @@ class Wgsl(CFamily):
     def _const(self, value: bool | int | float, dtype: str) -> str:
         if dtype == "bool":
             return "true" if value else "false"
-        if dtype in _HALVES:
+        if dtype in dtypes.HALVES:
             return super().const(value, dtype).removeprefix("(uint16_t)") + "u"
         if dtype == "float32":
             return self._literal(float(value))
@@ -313,8 +312,8 @@ class Wgsl(CFamily):
     def cast(self, source: str, dtype: str, a: str, lanes: int, bits: int) -> str:
         if source == dtype:
             return a
-        if source in _HALVES or dtype in _HALVES:
-            name, of = ("widen", source) if source in _HALVES else ("narrow", dtype)
+        if source in dtypes.HALVES or dtype in dtypes.HALVES:
+            name, of = ("widen", source) if source in dtypes.HALVES else ("narrow", dtype)
             self.helper("isnan", "float32")
             return f"{self.helper(name, of)}({a})"
         if dtype == "bool":
@@ -367,7 +366,7 @@ class Wgsl(CFamily):
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         given, to = self.type(source), self.type(dtype)
-        if dtype in _HALVES:
+        if dtype in dtypes.HALVES:
             return f"(bitcast<u32>({a}) & 65535u)" if given == "i32" else a
         return self._wrap(dtype, a if given == to else f"bitcast<{to}>({a})")
 

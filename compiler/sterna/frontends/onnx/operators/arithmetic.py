@@ -108,7 +108,7 @@ def layer_normalization(t: Translation) -> tuple[Value | None, ...]:
     mean = inverse = None
     if any(t.used[1:]):
         axes = tuple(range(axes_of((axis,), x.type.rank)[0], x.type.rank))
-        wide = t.cast(x, "float32" if x.dtype in ("float16", "bfloat16") else x.dtype)
+        wide = t.cast(x, "float32" if x.dtype in dtypes.HALVES else x.dtype)
         mean = t.op("reduce_mean", wide, axes=axes, keep_dims=True)
         distance = t.op("sub", wide, mean)
         variance = t.op("reduce_mean", t.op("mul", distance, distance), axes=axes, keep_dims=True)

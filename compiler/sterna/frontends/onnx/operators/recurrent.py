@@ -15,6 +15,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.onnx.operators.shapes import cut
 from sterna.frontends.onnx.translation import Translation, Translator, is_float
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import IntLike, as_int
 
@@ -96,7 +97,7 @@ class _Layer:
         if not is_float(x):
             raise error("E0108", f"{t.node.op} of {x.type}")
         self.dtype = x.dtype
-        self.wide = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+        self.wide = "float32" if x.dtype in dtypes.HALVES else x.dtype
         if x.type.rank != 3:
             raise error("E0108", f"{t.node.op} takes sequences of three dimensions, not {x.type}")
         self.batch, self.steps = x.shape[:2] if self.batch_first else x.shape[1::-1]
