@@ -83,6 +83,17 @@ class Translation(Emitter):
         found = self.arguments.get(name)
         return default if found is None else found
 
+    def given(self, *names: str) -> str:
+        """Which of these names the call gives an argument by: overloads differ in them. Without names, any.
+
+        Raises:
+            SternaError: E0103, none.
+        """
+        found = next((name for name in names or self.arguments if name in self.arguments), None)
+        if found is None:
+            raise error("E0103", f"{self.kind} lacks its argument {' or '.join(names) if names else 'self'}")
+        return found
+
     def tensor(self, name: str = "self") -> Value:
         """A tensor that must be there; a number counts as one.
 

@@ -16,7 +16,7 @@ from sterna.ir.graph import Value
 
 
 def _matrix(t: Translation) -> Value:
-    return t.floating(next((name for name in ("A", "input") if name in t.arguments), "self"))
+    return t.floating(t.given("A", "input", "self"))
 
 
 def sign_and_log(t: Translation) -> tuple[Value, Value]:

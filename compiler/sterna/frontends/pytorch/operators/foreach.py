@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sterna.errors import error
 from sterna.frontends.pytorch.operators import (
     activations,
     comparisons,
@@ -51,9 +52,11 @@ def each(name: str, translate: Translator) -> Translator:
     """The translator of single tensors, applied to every tensor of a list with the items of the other lists."""
 
     def run(t: Translation) -> list[Any]:
-        count = next(len(value) for value in t.arguments.values() if isinstance(value, (list, tuple)))
+        counts = {len(value) for value in t.arguments.values() if isinstance(value, (list, tuple))}
+        if len(counts) != 1:
+            raise error("E0103", f"{t.kind} needs lists of one length, and is given {sorted(counts) or 'none'}")
         made: list[Any] = []
-        for n in range(count):
+        for n in range(*counts):
             given: dict[str, Any] = {}
             for argument, value in t.arguments.items():
                 item = value[n] if isinstance(value, (list, tuple)) else value

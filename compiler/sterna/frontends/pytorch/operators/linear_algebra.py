@@ -13,7 +13,7 @@ from sterna.ops.types import broadcast
 
 
 def _first(t: Translation, *names: str) -> Value:
-    return t.tensor(next((name for name in names if name in t.arguments), names[0]))
+    return t.tensor(t.given(*names))
 
 
 def _no_faults(t: Translation, a: Value) -> Value:

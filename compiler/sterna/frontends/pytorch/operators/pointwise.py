@@ -292,7 +292,7 @@ def converted_as(name: str) -> Translator:
 
 def same(t: Translation) -> Value:
     """The operand as it is."""
-    return t.tensor(next(iter(t.arguments)))
+    return t.tensor(t.given())
 
 
 def dropout(t: Translation) -> Value:

@@ -91,7 +91,7 @@ def transpose(t: Translation) -> Value:
     x = t.tensor()
     if not x.type.rank:
         return x
-    first = next(name for name in ("dim0", "axis0") if name in t.arguments)
+    first = t.given("dim0", "axis0")
     a, b = t.dim(first), t.dim(first.replace("0", "1"))
     order = list(range(x.type.rank))
     order[a], order[b] = order[b], order[a]

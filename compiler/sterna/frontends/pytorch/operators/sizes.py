@@ -110,7 +110,7 @@ def _compared(plain: Callable[[Any, Any], bool], operator: str, negated: bool = 
 
 def _one(plain: Callable[[Any], Any], operator: str) -> Translator:
     def translate(t: Translation) -> Any:
-        value = next(iter(t.arguments.values()))
+        value = t.arguments[t.given()]
         if not _is_open(value):
             return plain(_plain(value))
         if operator == "identity":

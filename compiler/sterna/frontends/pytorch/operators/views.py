@@ -158,7 +158,7 @@ def view_of(
     back = _VIEWS.get(target.removeprefix("aten."))
     if _copied(target.removeprefix("aten."), t):
         return None
-    name = next(key for key, value in t.arguments.items() if isinstance(value, Value))
+    name = t.given(*(key for key, value in t.arguments.items() if isinstance(value, Value)))
 
     def forward(base: Value) -> Value:
         again = Translation(
