@@ -1,5 +1,5 @@
 """Float models as bundles for OpenCL, or for WebGPU in Chromium, beside ones for this machine: those of the
-development set and of `sterna demo`, or the networks of ci/bench.
+development sets, of all formats, and of `sterna demo`, or the networks of ci/bench.
 
 Where the two are further apart than `TOLERANCE`, both are compared with the same model in float64: networks that
 enlarge roundings tell any two computations in float32 apart, and the device's is right if it is no further off than the
@@ -30,6 +30,7 @@ from models import COUNTED, Models  # noqa: E402
 from sterna.emulate.devices import device  # noqa: E402
 from sterna.frontends.formats import read_model  # noqa: E402
 from sterna.frontends.frontend import ReadOptions  # noqa: E402
+from support.frontend_models import frontend_model, frontend_model_names  # noqa: E402
 from support.in_float64 import run_in_float64  # noqa: E402
 from support.trained import FOLDER, sample  # noqa: E402
 
@@ -70,25 +71,30 @@ class Device:
     on: str = ""
 
     @contextmanager
-    def bundle(self, model: Path, shapes: Mapping[str, Any], folder: Path) -> Iterator[sterna.Bundle]:
-        output = sterna.compile_to(folder, model, self.target, shapes=shapes)
+    def bundle(self, model: Path, given: Mapping[str, Any], folder: Path) -> Iterator[sterna.Bundle]:
+        output = sterna.compile_to(folder, model, self.target, **given)
         with device(self.on) if self.on else nullcontext(), sterna.load(output) as there:
             yield there
 
 
-def error_of(model: Path, cases: Sequence[Inputs], shapes: Mapping[str, Any], there: Device) -> Errors:
-    """How far the device is from this machine's own results, and where that is far, both from those in float64."""
+def error_of(model: Path, cases: Sequence[Inputs], given: Mapping[str, Any], there: Device) -> Errors:
+    """How far the device is from this machine's own results, and where that is far, both from those in float64.
+
+    Args:
+        given: the shapes and values that the model is compiled for; cases of other shapes are left out.
+    """
+    shapes = given.get("shapes")
     cases = [c for c in cases if not shapes or {name: x.shape for name, x in c.items()} == shapes]
     apart, there_off, here_off = list[float](), list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
-        with there.bundle(model, shapes, Path(folder) / "there") as far:
+        with there.bundle(model, given, Path(folder) / "there") as far:
             found = [far.run(inputs) for inputs in cases]
-        with sterna.compile(model, "host", shapes=shapes, output=Path(folder) / "here") as here:
+        with sterna.compile(model, "host", **given, output=Path(folder) / "here") as here:
             wanted = [here.run(inputs) for inputs in cases]
         for inputs, ours, want in zip(cases, found, wanted, strict=True):
             apart.append(difference(ours, want))
             if apart[-1] > TOLERANCE:
-                exact = run_in_float64(read_model(model, ReadOptions(shapes=shapes)), inputs, Path(folder) / "exact")
+                exact = run_in_float64(read_model(model, ReadOptions(**given)), inputs, Path(folder) / "exact")
                 there_off.append(difference(ours, exact))
                 here_off.append(difference(want, exact))
     worst = (float(np.max(each)) if each else 0.0 for each in (there_off, here_off))
@@ -106,9 +112,12 @@ def difference(found: Inputs, wanted: Inputs) -> float:
 
 
 def trained(names: Sequence[str], there: Device) -> Iterator[tuple[str, Callable[[], Errors]]]:
-    for name in names or ["digits", *sorted(p.name for p in FOLDER.iterdir() if p.name.endswith("_f32"))]:
-        model = sample(name)
-        yield name, partial(error_of, model.file, [case.inputs for case in model.cases[:2]], model.shapes(), there)
+    own = ["digits", *sorted(p.name for p in FOLDER.iterdir() if p.name.endswith("_f32"))]
+    others = frontend_model_names()
+    for name in names or [*own, *others]:
+        model = frontend_model(name) if name in others else sample(name)
+        given = {"shapes": model.shapes(), **({"values": model.values} if model.values else {})}
+        yield name, partial(error_of, model.file, [case.inputs for case in model.cases[:2]], given, there)
 
 
 def networks(names: Sequence[str], there: Device, work: Path) -> Iterator[tuple[str, Callable[[], Errors]]]:
