@@ -191,7 +191,9 @@ def inverted(t: Emitter, a: Value) -> Value:
 
 
 def determinant(t: Emitter, a: Value) -> Value:
-    """(...) of square matrices (..., n, n)."""
+    """(...) of square matrices (..., n, n); 1 of those without elements."""
+    if not rows_of(t, a):
+        return t.op("expand", t.scalar(1, a.dtype), shape=a.shape[:-2])
     factors = eliminated(t, a)
     pivots = diagonal(t, factors.both)
     product = t.op("reduce_prod", pivots, axes=(pivots.type.rank - 1,), keep_dims=False)
@@ -200,6 +202,9 @@ def determinant(t: Emitter, a: Value) -> Value:
 
 def sign_and_log(t: Emitter, a: Value) -> tuple[Value, Value]:
     """The sign of the determinants of square matrices (..., n, n), and the logarithm of their sizes; both (...)."""
+    if not rows_of(t, a):
+        one, zero = (t.op("expand", t.scalar(n, a.dtype), shape=a.shape[:-2]) for n in (1, 0))
+        return one, zero
     factors = eliminated(t, a)
     pivots = diagonal(t, factors.both)
     last = (pivots.type.rank - 1,)

@@ -163,6 +163,10 @@ def singular(t: Emitter, a: Value) -> tuple[Value, Value, Value]:
         v, s, u = singular(t, turned(t, a))
         return u, s, v
     size, rows = t.extent(a, -1), t.extent(a, -2)
+    if not size:
+        lead = a.shape[:-2]
+        u, s, v = (t.op("expand", t.scalar(0, a.dtype), shape=shape) for shape in (a.shape, (*lead, 0), (*lead, 0, 0)))
+        return u, s, v
     start, odd = _even(t, a, rows=False)
     n = size + odd
     zero, one = t.scalar(0, a.dtype), t.scalar(1, a.dtype)

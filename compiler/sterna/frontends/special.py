@@ -58,6 +58,28 @@ def polygamma(t: Emitter, n: Value, x: Value) -> Value:
     return t.op("where", t.op("equal", n, _scalar(t, 0, n)), t.op("digamma", x), signed)
 
 
+def polygamma_of_order(t: Emitter, n: int, x: Value) -> Value:
+    """The n-th derivative of digamma, n > 1; below 0 by reflection: (-1)^n polygamma(n, 1 - x) less pi times the n-th
+    derivative of cot(pi x) (DLMF 5.15.6), which is a polynomial of it. At a pole it is infinite."""
+    zero, one = _scalar(t, 0, x), _scalar(t, 1, x)
+    below = t.op("less", x, zero)
+    order = t.op("expand", _scalar(t, n, x), shape=x.shape) if x.type.rank else _scalar(t, n, x)
+    above = polygamma(t, order, t.op("where", below, t.op("sub", one, x), x))
+    slope = [0.0, 1.0]  # powers of the cotangent, the lowest first
+    for _ in range(n):
+        grown = [k * c for k, c in enumerate(slope)][1:]
+        slope = [-a - b for a, b in zip([*grown, 0.0, 0.0], [0.0, 0.0, *grown], strict=True)]
+    away = _times(t, t.op("sub", x, t.op("round", x)), math.pi)
+    cotangent = t.op("div", t.op("cos", away), t.op("sin", away))
+    total = _scalar(t, slope[-1], x)
+    for c in slope[-2::-1]:
+        total = t.op("add", t.op("mul", total, cotangent), _scalar(t, c, x))
+    mirrored = t.op("sub", _times(t, above, (-1.0) ** n), _times(t, total, math.pi ** (n + 1)))
+    pole = t.op("logical_and", t.op("less_equal", x, zero), t.op("equal", t.op("floor", x), x))
+    infinite = _scalar(t, math.inf if n % 2 else -math.inf, x)
+    return t.op("where", pole, infinite, t.op("where", below, mirrored, above))
+
+
 def trigamma(t: Emitter, x: Value) -> Value:
     """The derivative of digamma; below a half by reflection: (pi / sin(pi x))^2 - trigamma(1 - x)."""
     below = t.op("less", x, _scalar(t, 0.5, x))

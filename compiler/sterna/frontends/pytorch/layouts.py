@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import SternaError
 from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import TensorInfo
+from sterna.frontends.pytorch.tensors import COMPLEX
 from sterna.ir.extremum import maximum
 from sterna.ir.integer import Int, as_int, symbol
 
@@ -51,6 +52,14 @@ def layout_of(tensor: TensorInfo, symbols: Mapping[str, Int]) -> Layout | None:
     except SternaError:
         return None
     return Layout(sizes, strides, offset)
+
+
+def are_empty(tensors: Sequence[TensorInfo | None]) -> bool:
+    """Whether the program says of some results that none has an element: they need not be computed."""
+    return bool(tensors) and all(
+        info is not None and info.dtype not in COMPLEX and 0 in info.sizes and all(type(n) is int for n in info.sizes)
+        for info in tensors
+    )
 
 
 def stand_ins(

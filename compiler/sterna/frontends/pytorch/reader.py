@@ -21,6 +21,7 @@ from sterna.frontends.pytorch.aliases import Tensor
 from sterna.frontends.pytorch.assertions import asserted
 from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.inputs import fed, input_types
+from sterna.frontends.pytorch.layouts import are_empty
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
 from sterna.frontends.pytorch.operators.complexes import complex_translator
 from sterna.frontends.pytorch.program import Arg, GraphInfo, NodeInfo, Program
@@ -289,7 +290,11 @@ class Reader:
         """What a node gives."""
         if target in control.OPERATORS:
             return control.OPERATORS[target](work, self.region(scope))
-        return self.translator(work, target)(work)
+        translate = self.translator(work, target)
+        shares = is_view(target) or functional(work.node.target)[1]  # memory
+        if not shares and len(work.results) == len(work.node.outputs) and are_empty(work.results):
+            return [work.constant(np.zeros(info.sizes, info.dtype)) for info in work.results if info is not None]
+        return translate(work)
 
     def translator(self, work: Translation, target: str) -> Translator:
         """The translator of a node by whether it takes or gives complex numbers."""

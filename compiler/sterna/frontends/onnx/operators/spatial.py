@@ -173,7 +173,7 @@ def determinant(t: Translation) -> Value:
     if x.type.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise error("E0108", f"Det of {x.type}, which is not a square matrix")
     m = t.extent(x, -1)
-    if m > WRITTEN_OUT:
+    if m > WRITTEN_OUT or m == 0:
         return determinant_of(t, x)
     count = math.prod(x.shape[:-2], start=as_int(1))
     a = t.reshape(x, (count, m, m))

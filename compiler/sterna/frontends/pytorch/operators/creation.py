@@ -69,6 +69,8 @@ def arange(t: Translation) -> Value:
             t.number(name, default) for name, default in (("start", 0.0), ("end", 0.0), ("step", 1.0))
         )
         count = max(math.ceil((last - first) / stride), 0)
+        if dtypes.is_integer(dtype):  # counts as many, of whole numbers
+            first, stride = int(first), int(stride)
         values = t.op("mul", t.cast(t.counting(count), "float64"), t.scalar(stride, "float64"))
         return t.cast(t.op("add", values, t.scalar(first, "float64")), dtype)
     low, high, stride_ = (t.size_from(n) for n in (start, end, step))

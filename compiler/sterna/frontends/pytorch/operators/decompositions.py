@@ -91,6 +91,8 @@ def _either(t: Translation) -> Value:
 def rank(t: Translation) -> Value:
     a = _either(t)
     s = rotations.singular(t, a)[1]
+    if s.shape[-1] == 0:
+        return t.full(s.shape[:-1], 0, "int64")
     above = t.cast(t.op("greater", s, _least_counted(t, a, s)), "int64")
     return t.op("reduce_sum", above, axes=(s.type.rank - 1,), keep_dims=False)
 

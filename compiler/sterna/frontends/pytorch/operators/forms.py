@@ -85,6 +85,9 @@ def diagonal_of_all(t: Translation) -> Value:
 def powers(t: Translation) -> Value:
     """Columns of powers, from 0 up, or down to 0 (vander)."""
     x = t.tensor("x")
+    x = x if x.type.rank else t.reshape(x, (1,))
+    if "linalg" in t.kind and dtypes.is_integer(x.dtype):
+        x = t.cast(x, "int64")
     count = t.integer("N", t.extent(x, -1))
     exponents = counting(count)
     is_rising = t.flag("increasing") or "linalg" in t.kind

@@ -53,7 +53,8 @@ def nonzero(t: Translation) -> Value:
 
 
 def nonzero_numpy(t: Translation) -> list[Value]:
-    return places_of(t, t.tensor())
+    x = t.tensor("condition" if "condition" in t.arguments else "self")
+    return places_of(t, x if x.type.rank else t.reshape(x, (1,)))
 
 
 def masked_select(t: Translation) -> Value:

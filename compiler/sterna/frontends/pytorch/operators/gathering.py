@@ -12,6 +12,9 @@ def gather(t: Translation) -> Value:
     x, index = t.tensor(), t.cast(t.tensor("index"), "int64")
     if not x.type.rank:
         return t.expand(x, index.shape)
+    if index.type.rank != x.type.rank:  # an index without dimensions takes one element
+        index = t.reshape(index, (1,) * x.type.rank)
+        return t.reshape(t.op("gather_elements", x, index, axis=t.dim()), ())
     axis = t.dim()
     # The index may be smaller than the tensor along the other dimensions.
     for n in range(x.type.rank):

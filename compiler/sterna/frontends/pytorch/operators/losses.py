@@ -7,9 +7,11 @@ import math
 from sterna.frontends.emitter import is_float
 from sterna.frontends.log_sums import log_sum_of_two
 from sterna.frontends.pytorch.operators.reductions import norm_of
+from sterna.frontends.pytorch.promotion import float_type
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.special import entropy
 from sterna.ir.graph import Value
+from sterna.ir.integer import as_int
 
 _NONE, _MEAN = 0, 1
 
@@ -98,8 +100,11 @@ def divergence(t: Translation) -> Value:
 
 
 def soft_margin(t: Translation) -> Value:
+    """log(1 + exp(-target * x)), infinite where PyTorch's power is: in float16 from 11 on."""
     x, y = _two(t)
-    return _mean_or_sum(t, log_sum_of_two(t, _number(t, 0, x), t.op("neg", t.op("mul", x, y))))
+    product = t.op("neg", t.op("mul", x, y))
+    soft = log_sum_of_two(t, _number(t, 0, x), product)
+    return _mean_or_sum(t, t.op("where", t.op("is_inf", t.op("exp", product)), _number(t, math.inf, x), soft))
 
 
 def hinge(t: Translation) -> Value:
@@ -126,9 +131,16 @@ def poisson(t: Translation) -> Value:
 
 
 def ranking(t: Translation) -> Value:
-    a, b = _two(t, "input1", "input2")
-    gap = t.op("mul", t.cast(t.op("neg", t.tensor("target")), a.dtype), t.op("sub", a, b))
-    return _mean_or_sum(t, _above_zero(t, t.op("add", gap, _number(t, t.number("margin", 0.0), a))))
+    """max(0, -target * (input1 - input2) + margin), in the operands' own type: integers wrap."""
+    a, b = t.together(t.tensor("input1"), t.tensor("input2"))
+    gap, target = t.op("sub", a, b), t.tensor("target")
+    if not is_float(target) and not is_float(gap) and gap.dtype.startswith("u"):
+        # Of unsigned integers -target is 2^n - target, which is what its product is subtracted for.
+        gap = t.op("sub", _number(t, 0, gap), t.op("mul", t.cast(target, gap.dtype), gap))
+    else:
+        gap = t.op("mul", *t.together(t.op("neg", target), gap))
+    gap, margin = t.together(gap, t.number("margin", 0.0))
+    return _mean_or_sum(t, _above_zero(t, t.op("add", gap, margin)))
 
 
 def cosine(t: Translation) -> Value:
@@ -146,10 +158,12 @@ def cosine(t: Translation) -> Value:
 
 
 def triplet(t: Translation) -> Value:
-    anchor, positive, negative = (t.floating(name) for name in ("anchor", "positive", "negative"))
+    anchor, positive, negative = t.together(*(t.tensor(name) for name in ("anchor", "positive", "negative")))
 
     def distance(a: Value, b: Value) -> Value:
-        gap = t.op("add", t.op("sub", a, b), _number(t, t.number("eps", 1e-6), a))
+        gap = t.op("sub", a, b)  # of unsigned integers, it wraps
+        gap = t.cast(gap, float_type(gap.dtype))
+        gap = t.op("add", gap, _number(t, t.number("eps", 1e-6), gap))
         return norm_of(t, gap, t.number("p", 2.0), (gap.type.rank - 1,), False)
 
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -162,8 +176,8 @@ def triplet(t: Translation) -> Value:
 def margins(t: Translation) -> Value:
     """How far the target's score is short of leading every other by a margin (multi_margin_loss)."""
     x, target = t.floating(), t.tensor("target")
-    single = x.type.rank == 1
-    x = t.unsqueeze(x, 0) if single else x
+    single = x.type.rank < 2
+    x = t.reshape(x, (1, x.type.elements)) if single else x
     rows, classes = x.shape
     index = t.reshape(target, (rows, 1))
     own = t.op("gather_elements", x, index, axis=1)
@@ -175,6 +189,30 @@ def margins(t: Translation) -> Value:
     gap = t.op("where", t.op("equal", t.counting(classes), index), _number(t, 0, x), gap)
     loss = t.op("div", t.op("reduce_sum", gap, axes=(1,), keep_dims=False), t.as_value(classes, x.dtype))
     return _mean_or_sum(t, t.reshape(loss, ()) if single else loss)
+
+
+def label_margins(t: Translation) -> tuple[Value, Value]:
+    """How far the scores of some classes, listed up to the first -1, are short of leading every other by 1, as a share
+    of all classes; and which classes are listed (multilabel_margin_loss)."""
+    x, target = t.floating(), t.tensor("target")
+    single = x.type.rank < 2
+    width = x.type.elements if single else x.shape[1]
+    rows = as_int(1) if single else x.shape[0]
+    scores, listed = t.reshape(x, (rows, width)), t.cast(t.reshape(target, (rows, width)), "int64")
+    ended = t.op("cumulative_sum", t.cast(t.op("less", listed, t.scalar(0, "int64")), "int64"), axis=1)
+    counts = t.op("equal", ended, t.scalar(0, "int64"))
+    index = t.op("where", counts, listed, t.scalar(0, "int64"))
+    own = t.op("gather_elements", scores, index, axis=1)
+    same = t.op("equal", t.unsqueeze(index, 2), t.reshape(t.counting(width), (1, 1, width)))
+    named = t.op("reduce_any", t.op("logical_and", same, t.unsqueeze(counts, 2)), axes=(1,), keep_dims=False)
+    gap = t.op("sub", t.op("add", t.unsqueeze(scores, 1), _number(t, 1, x)), t.unsqueeze(own, 2))
+    counted = t.op("logical_and", t.unsqueeze(counts, 2), t.op("logical_not", t.unsqueeze(named, 1)))
+    gap = t.op("where", counted, _above_zero(t, gap), _number(t, 0, x))
+    total = t.op("reduce_sum", gap, axes=(1, 2), keep_dims=False)
+    loss = t.op("div", total, t.as_value(width, x.dtype))
+    if single:
+        loss = t.reshape(loss, ())
+    return _mean_or_sum(t, loss), t.reshape(t.cast(named, x.dtype), target.shape)
 
 
 def _of_classes(t: Translation, log: Value, target: Value) -> tuple[Value, Value]:
@@ -245,7 +283,8 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(binary_cross_entropy_of_logits, "binary_cross_entropy_with_logits"), **_named(divergence, "kl_div"),
     **_named(soft_margin, "soft_margin_loss"), **_named(hinge, "hinge_embedding_loss"),
     **_named(poisson, "poisson_nll_loss"), **_named(ranking, "margin_ranking_loss"),
-    **_named(margins, "multi_margin_loss"),
+    **_named(margins, "multi_margin_loss"), **_named(lambda t: label_margins(t)[0], "multilabel_margin_loss"),
+    **_named(label_margins, "multilabel_margin_loss_forward"),
     **_named(cosine, "cosine_embedding_loss"), **_named(triplet, "triplet_margin_loss"),
     **_named(likelihood, "nll_loss", "nll_loss_nd", "nll_loss2d"),
     **_named(likelihood_and_weight, "nll_loss_forward", "nll_loss2d_forward"),

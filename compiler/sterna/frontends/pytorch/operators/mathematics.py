@@ -160,7 +160,7 @@ def polygamma(t: Translation) -> Value:
     def of(t: Emitter, x: Value) -> Value:
         if n == 1:
             return special.trigamma(t, x)
-        return special.polygamma(t, t.scalar(n, x.dtype), x) if n else t.op("digamma", x)
+        return special.polygamma_of_order(t, int(n), x) if n else t.op("digamma", x)
 
     return _in_single(t, t.floating(), of)
 

@@ -67,6 +67,18 @@ def _quotient(t: Translation, y: Value, counts: Value) -> Value:
     return t.op("div", y, counts) if is_float(y) else floor_quotient(t, y, counts)
 
 
+def index_add_by_mask(t: Translation) -> Value:
+    """x[i, j] += values where a mask holds, and nothing elsewhere (_unsafe_masked_index_put_accumulate)."""
+    mask, given = t.tensor("mask"), t.arg("indices", [])
+    values = t.tensor("values")
+    t.arguments["indices"] = [
+        each if each is None else t.op("where", mask, each, t.scalar(0, each.dtype)) for each in given
+    ]
+    t.arguments["values"] = t.op("where", mask, values, t.scalar(0, values.dtype))
+    t.arguments["accumulate"] = True
+    return index_put(t)
+
+
 def index_put(t: Translation) -> Value:
     """x[i, :, j] = values, or += with `accumulate`."""
     x, values = t.tensor(), t.cast(t.tensor("values"), t.tensor().dtype)
@@ -232,6 +244,7 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 TRANSLATORS: dict[str, Translator] = {
     **_named(scatter, "scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default",
              "scatter_reduce.two"),
+    **_named(index_add_by_mask, "_unsafe_masked_index_put_accumulate.default"),
     **_named(index_put, "index_put.default", "_unsafe_index_put.default", "_index_put_impl.default"),
     **_named(slice_scatter, "slice_scatter.default"), **_named(select_scatter, "select_scatter.default"),
     **_named(diagonal_scatter, "diagonal_scatter.default"),

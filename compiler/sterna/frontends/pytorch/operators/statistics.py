@@ -9,10 +9,12 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.operators.matrices import product
+from sterna.frontends.pytorch.operators.pointwise import times
 from sterna.frontends.pytorch.operators.reductions import norm_of, reduced
 from sterna.frontends.pytorch.operators.sorting import best
 from sterna.frontends.pytorch.promotion import float_type
 from sterna.frontends.pytorch.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import Int, as_int
 
@@ -114,6 +116,8 @@ def _quantile(skips: bool) -> Translator:
         x, q = t.tensor(), t.as_value(t.operand("q"), t.tensor().dtype)
         axis, keep, rank = t.arg("dim"), t.flag("keepdim"), x.type.rank
         shape = x.shape
+        if not rank:
+            x, axis = t.reshape(x, (1,)), 0
         if axis is None:
             x, axis = t.reshape(x, (x.type.elements,)), 0
         axis = t.axis(int(axis), x.type.rank)
@@ -135,7 +139,7 @@ def _quantile(skips: bool) -> Translator:
         y = t.op("where", nothing, t.scalar(math.nan, x.dtype), y)
         moved = t.transpose(y, (axis, *(n for n in range(y.type.rank) if n != axis)))
         kept = [size for n, size in enumerate(x.shape) if n != axis]
-        if keep:
+        if keep and rank:
             kept = [as_int(1) if t.arg("dim") is None or n == axis else size for n, size in enumerate(shape[:rank])]
         return t.reshape(moved, (*([q.shape[0]] if many else []), *kept))
 
@@ -234,25 +238,29 @@ def _trapezoids(running: bool) -> Translator:
     """The area below points: the sum of the means of neighbours times their distance."""
 
     def translate(t: Translation) -> Value:
-        y = t.floating("y")
+        y, x = t.tensor("y"), t.maybe("x")
         axis = t.axis(t.integer("dim", -1), y.type.rank)
 
         def neighbours(v: Value, at: int) -> tuple[Value, Value]:
             return t.cut(v, at, 1, v.shape[at] - 1), t.cut(v, at, 0, v.shape[at] - 1)
 
-        area = t.op("mul", t.op("add", *neighbours(y, axis)), t.scalar(0.5, y.dtype))
-        x = t.maybe("x")
-        if x is None:
-            area = t.op("mul", area, t.as_value(t.arg("dx", 1), y.dtype))
-        else:
+        # Sums and steps of integers, and their products, are integers and wrap; only what is halved is real.
+        area = t.op("add", *neighbours(y, axis))
+        if x is not None:
             at = 0 if x.type.rank == 1 else axis
-            steps = t.op("sub", *neighbours(t.cast(x, y.dtype), at))
+            steps = t.op("sub", *neighbours(x, at))
             if x.type.rank == 1:
                 steps = t.reshape(steps, [steps.shape[0] if n == axis else 1 for n in range(y.type.rank)])
-            area = t.op("mul", area, steps)
+            area = times(t, *t.together(area, steps))
+        else:
+            area = times(t, *t.together(area, t.arg("dx", 1)))
         if running:
-            return t.op("cumulative_sum", area, axis=axis)
-        return t.op("reduce_sum", area, axes=(axis,), keep_dims=False)
+            area = t.cast(area, float_type(area.dtype))
+            return t.op("mul", t.op("cumulative_sum", area, axis=axis), t.scalar(0.5, area.dtype))
+        area = t.cast(area, area.dtype if dtypes.is_float(area.dtype) else "int64")
+        total = t.op("reduce_sum", area, axes=(axis,), keep_dims=False)
+        total = t.cast(total, float_type(total.dtype))
+        return t.op("mul", total, t.scalar(0.5, total.dtype))
 
     return translate
 

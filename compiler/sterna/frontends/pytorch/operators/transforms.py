@@ -8,6 +8,7 @@ from typing import Any
 from sterna.errors import error
 from sterna.frontends.pytorch.operators.movement import padded
 from sterna.frontends.pytorch.operators.pairs import joined
+from sterna.frontends.pytorch.promotion import float_type
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
@@ -56,6 +57,7 @@ def _pairs(t: Translation, x: Value) -> tuple[Value, int]:
     """A tensor as pairs, and its rank without them."""
     if x in t.shared.complexes:
         return x, x.type.rank - 1
+    x = t.cast(x, float_type(x.dtype))
     return joined(t, x, t.full(x.shape, 0, x.dtype)), x.type.rank
 
 
