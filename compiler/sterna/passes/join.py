@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
+from sterna.passes.chains import find_chains
 from sterna.passes.context import PassContext
 from sterna.passes.decisions import Decide
 from sterna.passes.fuse import Group
@@ -35,7 +36,7 @@ RECOGNIZERS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (
 
 
 #: Those of kernels that groups of threads run.
-GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention,)
+GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention, find_chains)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:
@@ -51,6 +52,7 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
             found = find(partition, context.target, decide)
             chains += tuple(chain for chain in found if taken.isdisjoint(chain))
         groups[graph] = partition.joined(chains) if chains else apart
-        computed |= {node for chain in chains for node in chain if node in grouped.views.written}
+        views = grouped.views
+        computed |= {n for chain in chains for n in chain if n in views.written or n in views.removed}
     views = grouped.views.computing(computed) if computed else grouped.views
     return Grouped(grouped.graph, views, groups)

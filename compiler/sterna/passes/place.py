@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from math import prod
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
@@ -20,11 +19,11 @@ from sterna.ir.graph import Value
 from sterna.ir.sizes import all_definitions, dimensions
 from sterna.loops import program as P
 from sterna.passes.context import PassContext
+from sterna.passes.device_cost import on_device
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.placement import Coherence, controlled
 from sterna.passes.plan_kernels import propose_schedule, realize
 from sterna.passes.stages import Outline, call_bytes, call_multiply_adds
-from sterna.schedule.strategies.group_recurrence import threads_of
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
@@ -33,8 +32,6 @@ from sterna_runtime.advice import Advice, Option
 
 #: Bytes that a core moves in a nanosecond, its cycles in one, and multiply-adds in one that no vectors help with.
 _CPU_BYTES, _CPU_CYCLES, _CPU_SCALAR = 8.0, 3.0, 1.0
-#: Threads that share a reduction, about.
-_SHARING = 64
 #: How often everything is looked at once more.
 _ROUNDS = 4
 
@@ -54,7 +51,7 @@ def place(outline: Outline, context: PassContext) -> Outline:
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
     fixed = _fixed(outline, device, context)
-    costs = [(_on_cpu(call, context.host), _on_device(call, context.target)) for call in sequence.calls]
+    costs = [(_on_cpu(call, context.host), on_device(call, context.target)) for call in sequence.calls]
     places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
     ends = frozenset((*outline.graph.arguments, *outline.graph.results))
     places = _improved(places, fixed, costs, coherence, device, ends)
@@ -127,34 +124,6 @@ def _types(kernel: Kernel | P.Function) -> Iterator[str]:
             yield statement.buffer.dtype
         if (value := P.value_of(statement)) is not None:
             yield from (each.dtype for each in E.walk(value))
-
-
-def _threads(call: Call, target: Target) -> int:
-    """How many threads can share a call, about."""
-    kernel = call.kernel
-    if isinstance(kernel, P.Function):
-        program = call.program(target.threads, target.memories)
-        return max(1, P.most(program.n_tasks) * prod(P.thread_counts(program.body).values()))
-    if kernel.scan is not None or not kernel.outputs:
-        return max(1, threads_of(kernel, target))
-    out = kernel.outputs[0]
-    if len(kernel.outputs) > 1:
-        return max(1, most_elements(out.shape[:-1]))
-    reduced = [stage.reduction.axes for stage in kernel.stages if stage.reduction is not None]
-    terms = max((most_elements([a.extent for a in axes]) for axes in reduced), default=1)
-    rows = out.shape[:-1] if len(reduced) > 1 else out.shape
-    return max(1, most_elements(out.shape), most_elements(rows) * min(terms, _SHARING))
-
-
-def _on_device(call: Call, target: Target) -> float:
-    """Nanoseconds there."""
-    device = target.device
-    assert device is not None
-    work, moved, threads = P.most(call_multiply_adds(call)), call_bytes(call), _threads(call, target)
-    together = max(work / device.multiply_adds_per_ns, moved / device.bytes_per_ns)
-    return max(
-        together, work / threads / device.thread_multiply_adds_per_ns, moved / threads / device.thread_bytes_per_ns
-    )
 
 
 def _on_cpu(call: Call, host: Target) -> float:

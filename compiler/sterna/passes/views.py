@@ -68,12 +68,13 @@ class Views:
     removed: set[Node] = field(default_factory=set)
     written: dict[Node, tuple[bool, ...]] = field(default_factory=dict)
 
-    def computing(self, pads: Collection[Node]) -> Views:
-        """The decisions with pads that a kernel computes among other things: they are no matter of storage, and nothing
-        but that kernel makes or reads what would have lain within their results."""
-        padded = {pad.output for pad in pads}
-        parents = {value: view for value, view in self.parents.items() if view.parent not in padded}
-        return Views(parents, set(self.removed), {node: w for node, w in self.written.items() if node not in pads})
+    def computing(self, nodes: Collection[Node]) -> Views:
+        """The decisions with pads and views that a kernel computes among other things: they are no matter of storage,
+        and nothing but that kernel makes or reads what would have lain within their results, or they within others."""
+        made = {node.output for node in nodes}
+        parents = {v: view for v, view in self.parents.items() if view.parent not in made and v not in made}
+        written = {node: w for node, w in self.written.items() if node not in nodes}
+        return Views(parents, self.removed.difference(nodes), written)
 
     def storage(self, value: Value) -> Storage:
         """Where a value lies, followed to the value that owns the buffer."""

@@ -67,6 +67,7 @@ class Device:
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
         fragment_multiply_adds_per_ns: that it does on fragments of matrices of 16 bits.
         launch_ns: from the end of a kernel to the first tasks of the next one, which reads what it wrote.
+        barrier_ns: what the threads of a group wait for one another at a barrier.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
     """
 
@@ -83,6 +84,7 @@ class Device:
     thread_multiply_adds_per_ns: float = 0.1
     thread_bytes_per_ns: float = 0.4
     launch_ns: float = 2000.0
+    barrier_ns: float = 50.0
     copy_ns: float = 10000.0
     copied_bytes_per_ns: float = 6.0
 

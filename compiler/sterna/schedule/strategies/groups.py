@@ -14,7 +14,7 @@ from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
 from sterna.ir.threads import VIRTUAL
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import group_attention, group_fragments, group_rows
+from sterna.schedule.strategies import group_attention, group_chain, group_fragments, group_rows
 from sterna.schedule.strategies.analysis import (
     Context,
     at_least,
@@ -61,7 +61,11 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     if stage is None or not isinstance(stage.body, Reduce) or not _read_in_place(kernel, stage):
         if shared is None:
             return None
-        return group_attention.propose(kernel, context, shared) or group_rows.propose(kernel, context, shared)
+        return (
+            group_attention.propose(kernel, context, shared)
+            or group_chain.propose(kernel, context)
+            or group_rows.propose(kernel, context, shared)
+        )
     if shared is not None and (found := group_fragments.propose(kernel, stage, context, shared)) is not None:
         return found
     contraction = contraction_of(stage, kernel, context)
