@@ -1,7 +1,8 @@
-"""FlowNet's correlation of two images, which MXNet and forks of Caffe have alike."""
+"""FlowNet's correlation of two images, which MXNet and forks of Caffe have alike, and DispNet's, along rows alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterna.errors import error
@@ -19,6 +20,8 @@ class Correlation:
         most: the largest displacement, in elements; multiples of `step` are looked at.
         stride: from window to window.
         products: means of products; otherwise of sizes of differences.
+        level: displacements are horizontal alone, and so is the padding (DispNet's).
+        direction: -1: to the left alone, without the place itself; 1: to the right alone, with it; 0: both.
     """
 
     pad: int
@@ -27,6 +30,8 @@ class Correlation:
     stride: int
     step: int
     products: bool = True
+    level: bool = False
+    direction: int = 0
 
 
 def correlated(t: Emitter, a: Value, b: Value, s: Correlation) -> Value:
@@ -40,25 +45,36 @@ def correlated(t: Emitter, a: Value, b: Value, s: Correlation) -> Value:
     batch, channels, height, width = t.sizes(a, 4)
     if a.type != b.type:
         raise error("E0108", f"{t.kind} of {a.type} and {b.type}")
+    if s.direction not in (-1, 0, 1):
+        raise error("E0109", f"{s}")
     reach = s.most // s.step
-    count = 2 * reach + 1
-    border = s.most + s.kernel // 2
-    sizes = [-(-(extent + 2 * s.pad - 2 * border) // s.stride) for extent in (height, width)]
-    if min(sizes) < 1 or count * count > MOST_PARTS:
+    low = {-1: -(reach + 1), 0: -reach, 1: 0}[s.direction]
+    across = 2 * reach + 1 if s.direction == 0 else reach + 1
+    # By direction, the vertical one first: padding, what is displaced by at most, and how many displacements there are.
+    pads, most = (0 if s.level else s.pad, s.pad), (0 if s.level else s.most, s.most)
+    counts, lows = (1 if s.level else across, across), (0 if s.level else low, low)
+    borders = [far + s.kernel // 2 for far in most]
+    extents = [height, width]
+    sizes = [-(-(n + 2 * pad - 2 * border) // s.stride) for n, pad, border in zip(extents, pads, borders, strict=True)]
+    if min(sizes) < 1 or counts[0] * counts[1] > MOST_PARTS:
         raise error("E0108", f"{t.kind} with displacements up to {s.most} of {a.type} with {s.pad} zeros around it")
 
-    def seen(x: Value, first: int, more: int) -> Value:
-        """The elements from one on that the windows touch, channels last; zeros where the image has ended."""
-        needed = [first + (size - 1) * s.stride + s.kernel + more for size in sizes]
-        after = [max(n - extent - s.pad, 0) for n, extent in zip(needed, (height, width), strict=True)]
-        x = t.pad(x, (0, 0, s.pad, s.pad), (0, 0, *after))
-        cut = [n - first for n in needed]
-        x = t.op("slice", x, starts=(0, 0, first, first), sizes=(batch, channels, *cut), steps=(1,) * 4)
+    def seen(x: Value, firsts: Sequence[int], more: Sequence[int]) -> Value:
+        """The elements from one on that the windows touch, channels last; zeros where the image has not begun, or has
+        ended."""
+        before = [pad + max(-first, 0) for pad, first in zip(pads, firsts, strict=True)]
+        firsts = [max(first, 0) for first in firsts]
+        cut = [(size - 1) * s.stride + s.kernel + n for size, n in zip(sizes, more, strict=True)]
+        ends = [first + n for first, n in zip(firsts, cut, strict=True)]
+        after = [max(end - n - pad, 0) for end, n, pad in zip(ends, extents, before, strict=True)]
+        x = t.pad(x, (0, 0, *before), (0, 0, *after))
+        x = t.op("slice", x, starts=(0, 0, *firsts), sizes=(batch, channels, *cut), steps=(1,) * 4)
         return t.transpose(x, (0, 2, 3, 1))
 
     y = t.op(
-        "correlation", seen(a, s.most, 0), seen(b, s.most - reach * s.step, (count - 1) * s.step),
-        kernel=(s.kernel,) * 2, strides=(s.stride,) * 2, counts=(count,) * 2, steps=(s.step,) * 2,
+        "correlation", seen(a, most, (0, 0)),
+        seen(b, [far + n * s.step for far, n in zip(most, lows, strict=True)], [(n - 1) * s.step for n in counts]),
+        kernel=(s.kernel,) * 2, strides=(s.stride,) * 2, counts=counts, steps=(s.step,) * 2,
         kind="product" if s.products else "difference",
     )  # fmt: skip
     y = t.op("mul", y, t.scalar(1.0 / (s.kernel * s.kernel * channels), y.dtype))

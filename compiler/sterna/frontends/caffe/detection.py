@@ -33,16 +33,17 @@ def position_pooling(t: Translation) -> Value:
 
 
 def correlation(t: Translation) -> Value:
-    """FlowNet's."""
-    s = t.settings("correlation_param")
-    if s.integer("single_direction"):
+    """FlowNet's, and DispNet's along rows (Correlation1D)."""
+    s, level = t.settings("correlation_param"), t.kind == "Correlation1D"
+    direction = s.integer("single_direction")
+    if direction and not level:
         raise t.unsupported("in a single direction")
     products = choice(s, "correlation_type", "MULTIPLY", "SUBTRACT", default="MULTIPLY") == "MULTIPLY"
     if not {"kernel_size", "max_displacement"} <= set(s.fields):
         raise error("E0109", "correlation_param says no kernel_size and max_displacement")
     settings = Correlation(
         s.integer("pad"), s.integer("kernel_size"), s.integer("max_displacement"), s.integer("stride_1", 1),
-        s.integer("stride_2", 1), products,
+        s.integer("stride_2", 1), products, level, direction,
     )  # fmt: skip
     return correlated(t, t.x, t.input(1), settings)
 

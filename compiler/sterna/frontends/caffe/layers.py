@@ -13,6 +13,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.caffe.detection import correlation, position_pooling, prior_box, roi_pooling
 from sterna.frontends.caffe.detections import detection_output
+from sterna.frontends.caffe.moving import filtered, flow_warp, reverse
 from sterna.frontends.caffe.proposals import proposal
 from sterna.frontends.caffe.prototxt import Message
 from sterna.frontends.caffe.recurrent import long_memory, simple_recurrence
@@ -389,7 +390,8 @@ LAYERS: dict[str, Translator] = {
     "Flatten": flatten, "Permute": permute, "Concat": concat, "Slice": slice_, "Crop": crop, "Tile": tile,
     "ShuffleChannel": shuffle_channel, "Interp": interp, "Upsample": upsample, "Softmax": softmax,
     "Reduction": reduction, "ArgMax": arg_max, "MVN": mvn, "ROIPooling": roi_pooling, "PSROIPooling": position_pooling,
-    "Correlation": correlation, "PriorBox": prior_box,
+    "Correlation": correlation, "Correlation1D": correlation, "FlowWarp": flow_warp, "Filter": filtered,
+    "Reverse": reverse, "PriorBox": prior_box,
     "DetectionOutput": detection_output, "SPP": spatial_pyramid, "Im2col": image_to_columns, "LSTM": long_memory,
     "RNN": simple_recurrence, "Proposal": proposal, "ProposalLayer": proposal, "BatchReindex": batch_reindex,
     "Parameter": parameter,
