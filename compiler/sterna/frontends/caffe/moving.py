@@ -11,8 +11,8 @@ from sterna.ir.graph import Value
 
 
 def filtered(t: Translation) -> list[Value]:
-    """Of each operand but the last the items of the batch for which the last one is not 0. There may be none, where Caffe
-    leaves what stood there before."""
+    """Of each operand but the last the items of the batch for which the last one is not 0. There may be none, where
+    Caffe leaves what stood there before."""
     *parts, selector = (t.input(n) for n in range(max(len(t.inputs), 2)))
     batch = t.extent(selector, 0)
     if t.extent(t.reshape(selector, (selector.type.elements,)), 0) != batch:
@@ -26,7 +26,9 @@ def filtered(t: Translation) -> list[Value]:
             "compress", part, hit, axis=0, size=batch, sources=t.sources, name=f"{t.name}/{n}"
         )  # fmt: skip
         if size is None:
-            size = t.builder.bind_size(count, t.builder.name("items"), 0, batch, sources=t.sources, name=f"{t.name}/items")
+            size = t.builder.bind_size(
+                count, t.builder.name("items"), 0, batch, sources=t.sources, name=f"{t.name}/items"
+            )
         rest = part.shape[1:]
         steps = (1,) * part.type.rank
         found.append(t.op("slice", kept, starts=(0,) * part.type.rank, sizes=(size, *rest), steps=steps))
@@ -43,8 +45,8 @@ def reverse(t: Translation) -> Value:
 
 
 def flow_warp(t: Translation) -> Value:
-    """FlowNet 2's: an image read where a flow (N, 2, H, W; to the right, down) points to, between four elements; 0, or no
-    number, beside it."""
+    """FlowNet 2's: an image read where a flow (N, 2, H, W; to the right, down) points to, between four elements; 0, or
+    no number, beside it."""
     x, flow = t.x, t.input(1)
     batch, channels, height, width = t.sizes(x, 4)
     if flow.shape != (batch, 2, height, width):

@@ -44,6 +44,7 @@ _SAME_SHAPE = frozenset(
         "_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar", "BlockGrad", "clip", "LRN",
         "_PlusScalar", "_MinusScalar", "_MulScalar", "_DivScalar", "broadcast_sub", "broadcast_div", "broadcast_add",
         "broadcast_mul", "InstanceNorm", "L2Normalization", "amp_cast",
+        "_contrib_quantize", "_contrib_quantize_v2",
     )
 )  # fmt: skip
 _SPATIAL = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}

@@ -19,6 +19,7 @@ from sterna.frontends.mxnet.operators import (
     linear_algebra,
     ordering,
     pooling,
+    quantized,
     recurrent,
     reductions,
     regions,
@@ -39,6 +40,7 @@ _MODULES = (
     linear_algebra,
     ordering,
     pooling,
+    quantized,
     recurrent,
     reductions,
     regions,
@@ -55,10 +57,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **{
             f"_contrib_{name}": _FLOAT_MODEL
             for name in (
-                "quantize", "quantize_v2", "quantize_asym", "requantize", "dequantize", "quantized_act",
-                "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
-                "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten", "quantized_fully_connected",
-                "quantized_pooling", "quantized_rnn",
+                "quantize_asym", "quantized_rnn",
             )
         },
         **{
