@@ -49,7 +49,7 @@ def flow_warp(t: Translation) -> Value:
     no number, beside it."""
     x, flow = t.x, t.input(1)
     batch, channels, height, width = t.sizes(x, 4)
-    if flow.shape != (batch, 2, height, width):
+    if t.static(flow) != (batch, 2, height, width):
         raise error("E0108", f"{t.kind} of {x.type} by a flow {flow.type}, not [{batch}, 2, {height}, {width}]")
     kind = choice(t.settings("flow_warp_param"), "fill_value", "", "ZERO", "NOT_A_NUMBER", default="ZERO")
     if kind not in ("ZERO", "NOT_A_NUMBER"):
