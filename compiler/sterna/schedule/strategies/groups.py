@@ -62,8 +62,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         if shared is None:
             return None
         return (
-            group_attention.propose(kernel, context, shared)
-            or group_chain.propose(kernel, context)
+            group_chain.propose(kernel, context)
+            or group_attention.propose(kernel, context, shared)
             or group_rows.propose(kernel, context, shared)
         )
     if shared is not None and (found := group_fragments.propose(kernel, stage, context, shared)) is not None:
