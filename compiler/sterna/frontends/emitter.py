@@ -88,8 +88,15 @@ class Emitter:
         return all(v is None or v.data is not None or v.contents is not None for v in operands)
 
     def integers(self, position: int, what: str) -> list[int]:
-        """A constant operand as integers, a scalar counting as one."""
-        return [int(v) for v in np.asarray(self.array(position, what)).reshape(-1)]
+        """A constant operand as integers, a scalar counting as one.
+
+        Raises:
+            SternaError: E0109, some are no numbers or infinite; E0107, they are computed.
+        """
+        values = np.asarray(self.array(position, what)).reshape(-1)
+        if not np.isfinite(values).all():
+            raise error("E0109", f"{self.kind} has {what} that are no finite numbers")
+        return [int(v) for v in values]
 
     def dims(self, position: int, what: str) -> list[Int]:
         """An operand that is a list of sizes or positions: constant, or computed from dimensions."""

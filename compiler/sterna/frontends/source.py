@@ -186,3 +186,12 @@ def looks_like(source: Source) -> str:
             else "it is a text"
         )
     return f"it begins with the bytes {source.start[:_SHOWN_BYTES].hex(' ')}"
+
+
+def json_fault(problem: Exception) -> str:
+    """Why a text is not JSON, as its readers say it, in plain words."""
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, UnicodeDecodeError):
+        return f"byte {problem.start} is 0x{problem.object[problem.start]:02x}, which is not text"
+    return str(problem)[:200]

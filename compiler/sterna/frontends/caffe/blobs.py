@@ -72,7 +72,8 @@ def read_blobs(path: Path) -> dict[str, list[Array]]:
     except (OSError, ValueError) as problem:
         raise error("E0101", f"{path.name} cannot be read: {problem}") from None
     except DecodeError:
-        raise error("E0103", f"{path.name} is not a caffemodel, or is damaged") from None
+        fix = "copy it again: it is cut off, or another file"
+        raise error("E0103", f"{path.name} is not a caffemodel, or is damaged", fix=fix) from None
     found: dict[str, list[Array]] = {}
     for layer in (*net.layers, *net.layer):
         old = layer.layer if hasattr(layer, "layer") else None

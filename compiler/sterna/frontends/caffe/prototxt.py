@@ -97,8 +97,9 @@ def parse(content: bytes) -> Message:
     def wrong(position: int) -> Exception:
         line = text.count("\n", 0, tokens[position][2]) + 1
         return error(
-            "E0103", f"line {line} is not as a prototxt is written", f'at "{tokens[position][1] or "the end"}"'
-        )
+            "E0103", f"line {line} is not as a prototxt is written", f'at "{tokens[position][1] or "the end"}"',
+            fix="mend the line; every { needs its }",
+        )  # fmt: skip
 
     def value() -> Any:
         nonlocal at

@@ -62,7 +62,8 @@ class Translation(Emitter):
         """A weight in a shape that it must fill."""
         array = self.blob(position, what)
         if array.size != int(np.prod(shape)):
-            raise error("E0108", f"the {what} of {self.name} is {list(array.shape)}, not {list(shape)}")
+            said = f"{what} of {self.name}: {list(array.shape)} in the caffemodel, {list(shape)} by the prototxt"
+            raise error("E0108", said, fix="take the caffemodel that belongs to this prototxt")
         return array.reshape(shape)
 
     def axis(self, settings: Message, default: int, x: Value | None = None, name: str = "axis") -> int:

@@ -93,11 +93,13 @@ def parse(content: bytes) -> tuple[Section, list[Section]]:
             sections.append(Section(_ALIASES.get(kind, kind), number, {}))
             continue
         if not sections or "=" not in text:
-            raise error("E0103", f'line {number} is no setting of a section: "{line.strip()[:40]}"')
+            text = f'line {number} is no setting of a section: "{line.strip()[:40]}"'
+            raise error("E0103", text, fix="write key=value below a [section]")
         key, value = text.split("=", 1)
         sections[-1].values[key] = value.split("#")[0].split(";")[0]
     if not sections or sections[0].kind not in NETWORK:
-        raise error("E0103", "the description does not begin with [net]")
+        fix = "name the .cfg file of the network, which begins with [net]"
+        raise error("E0103", "the description does not begin with [net]", fix=fix)
     for number, section in enumerate(sections[1:]):
         section.number = number
     if len(sections) < 2:

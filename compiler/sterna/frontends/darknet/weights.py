@@ -29,7 +29,8 @@ class Weights:
         except (OSError, ValueError) as problem:
             raise error("E0101", f"{path.name} cannot be read: {problem}") from None
         if len(self.content) < 16:
-            raise error("E0103", f"{path.name} has {len(self.content)} bytes, less than a header")
+            size = len(self.content)
+            raise error("E0103", f"{path.name} has {size} bytes, less than a header", fix="copy the weights again")
         major, minor = (int(v) for v in np.frombuffer(self.content, "<i4", 2))
         # How many pictures were seen while training is counted in 64 bits since version 0.2.
         self.at = 12 + (8 if major * 10 + minor >= 2 and major < 1000 and minor < 1000 else 4)

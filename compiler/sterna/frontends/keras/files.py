@@ -22,13 +22,15 @@ from sterna.frontends.hdf5.file import File
 from sterna.frontends.hdf5.file import Group as H5Group
 from sterna.frontends.keras.stores import Group, InMemory, NamedStore, NumberedStore, Store
 from sterna.frontends.pairs import without_weights
-from sterna.frontends.source import Source
+from sterna.frontends.source import Source, json_fault
 from sterna.frontends.tfjs_weights import tfjs_weights
 from sterna.ir.graph import Array
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 MOST_JSON = 256 << 20
 MOST_WEIGHTS = 16 << 30
+#: Names of files that are never JSON.
+_BINARY = (".keras", ".h5", ".hdf5")
 MOST_NESTED = 64  # configurations within a layer
 
 
@@ -83,6 +85,10 @@ def load(source: Source) -> ModelFile:
             return _native(source.file())
         if source.start.startswith(b"\x89HDF"):
             return _hdf5(source.file())
+        if source.file().suffix.lower() in _BINARY:
+            begins = f"it begins with the bytes {source.start[:8].hex(' ')}" if source.start else "it is empty"
+            fix = "copy it again, or save the model again: model.save(path)"
+            raise error("E0101", "no model of Keras: neither a zip archive nor HDF5", begins, fix=fix)
         return _from_json(source)
     except SternaError as mistake:
         raise mistake.within(source.name) from None
@@ -105,7 +111,7 @@ def _json(text: bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise error("E0103", f"{what} is not JSON: {problem}") from None
+        raise error("E0103", f"{what} is not JSON: {json_fault(problem)}", fix="save the model again") from None
     if not isinstance(found, dict):
         raise error("E0103", f"{what} is not an object")
     return found

@@ -45,8 +45,9 @@ class _Stream:
 
     def broken(self, why: str) -> SternaError:
         return error(
-            "E0101", f"{self.where} is not a file of weights of MXNet, or it is damaged", f"byte {self.at}: {why}"
-        )
+            "E0101", f"{self.where} is not a file of weights of MXNet, or it is damaged", f"byte {self.at}: {why}",
+            fix="copy it again, or save it again by `save_checkpoint`, `export` or `save_parameters`",
+        )  # fmt: skip
 
     def take(self, size: int) -> memoryview:
         if size > len(self.content) - self.at:

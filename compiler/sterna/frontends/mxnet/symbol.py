@@ -14,6 +14,7 @@ from typing import Any
 
 from sterna.errors import SternaError, error
 from sterna.frontends.mxnet.settings import Settings
+from sterna.frontends.source import json_fault
 
 #: Bytes of a symbol, and nodes of it, beyond which something else is meant.
 _LARGEST, _MOST_NODES = 1 << 28, 1 << 20
@@ -77,8 +78,7 @@ def load_symbol(path: Path) -> SymbolInfo:
     except OSError as problem:
         raise error("E0101", f"{path} cannot be read: {problem.strerror or problem}") from None
     except (ValueError, RecursionError) as problem:
-        reason = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise error("E0101", f"{path.name} is not a symbol of MXNet", f"{reason[:200]}") from None
+        raise _broken(path.name, f"it is not JSON: {json_fault(problem)}") from None
     return symbol_of(content, path.name)
 
 
@@ -92,6 +92,8 @@ def symbol_of(content: Any, where: str, depth: int = 0) -> SymbolInfo:
     heads = content.get("heads") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not isinstance(heads, list) or not rows:
         raise _broken(where, "it has no list of nodes, or of heads")
+    if not heads:
+        raise _broken(where, "its list of heads, its results, is empty")
     if len(rows) > _MOST_NODES:
         raise _broken(where, f"it has {len(rows)} nodes")
     if depth > _DEEPEST:
@@ -145,7 +147,7 @@ def _version(value: Any) -> str:
 
 
 def _broken(where: str, why: str) -> SternaError:
-    return error("E0101", f"{where} is not a symbol of MXNet", why, fix="export the model again")
+    return error("E0101", f"{where} is not a symbol of MXNet", why, fix="copy it again, or export the model again")
 
 
 def users(nodes: Iterable[NodeInfo]) -> dict[tuple[int, int], list[tuple[int, int]]]:

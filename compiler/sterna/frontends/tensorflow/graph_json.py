@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from sterna.errors import SternaError, error
+from sterna.frontends.source import json_fault
 from sterna.frontends.tensorflow.files import MANIFEST, Files
 from sterna.frontends.tensorflow.model import PAGE, Model, Node, Port, Signature, Type, dtype_of
 from sterna.frontends.tensorflow.schema import message
@@ -23,6 +24,8 @@ from sterna.frontends.tensorflow.tensors import array_of
 from sterna.frontends.tensorflow.translation import UNSAID_TYPE
 from sterna.frontends.tfjs_weights import tfjs_weights
 from sterna.ir.graph import Array
+
+_AGAIN = "copy it again, or convert the model again"
 
 _ENUM = {
     "DT_FLOAT": 1, "DT_DOUBLE": 2, "DT_INT32": 3, "DT_UINT8": 4, "DT_INT16": 5, "DT_INT8": 6, "DT_STRING": 7,
@@ -42,10 +45,12 @@ def graph_model(content: bytes, files: Files, decoded: Callable[..., Model]) -> 
     try:
         text = json.loads(content)
     except (ValueError, RecursionError) as problem:
-        raise error("E0101", f"{files.main} is no JSON text", str(problem)) from None
+        raise error(
+            "E0101", f"{files.main} is not JSON", json_fault(problem), fix="copy it again, or convert the model again"
+        ) from None
     topology = text.get("modelTopology") if isinstance(text, dict) else None
     if not isinstance(topology, dict) or "node" not in topology:
-        raise error("E0101", f"{files.main} holds no graph of TensorFlow.js")
+        raise error("E0101", f"{files.main} holds no graph of TensorFlow.js", fix="convert the model again")
     graph = message("Graph")
     try:
         _fill(graph, topology, 0)
@@ -76,7 +81,9 @@ def first_model(model: Model, files: Files) -> Model:
     try:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as problem:
-        raise error("E0101", f"{MANIFEST} is no JSON text", str(problem)) from None
+        raise error(
+            "E0101", f"{MANIFEST} is not JSON", json_fault(problem), fix="copy it again, or convert the model again"
+        ) from None
     return replace(_filled(model, tfjs_weights(manifest, partial(_shard, files))), kind=PAGE)
 
 

@@ -98,7 +98,7 @@ def _functions(library: Any, where: str) -> dict[str, Function]:
 def _saved(content: bytes, files: Files) -> Model:
     saved = parsed("SavedModel", content, files.main)
     if not saved.meta_graphs:
-        raise error("E0101", f"{files.main} holds no graph")
+        raise error("E0101", f"{files.main} holds no graph", fix="export the model again: tf.saved_model.save")
     meta = next((m for m in saved.meta_graphs if "serve" in m.meta_info_def.tags), saved.meta_graphs[0])
     where = files.archive.name if files.archive is not None else files.folder.name or files.main
     index = files.read("variables/variables.index")

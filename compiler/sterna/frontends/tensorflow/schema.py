@@ -96,5 +96,6 @@ def parsed(kind: str, content: bytes, where: str) -> Any:
     try:
         made.ParseFromString(content)
     except (DecodeError, ValueError) as problem:
-        raise error("E0101", f"{where} cannot be read as a model of TensorFlow", str(problem)) from None
+        fix = "copy or export it again: it is cut off, or another file"
+        raise error("E0101", f"{where} cannot be read as a model of TensorFlow", str(problem), fix=fix) from None
     return made

@@ -25,7 +25,10 @@ _FIELDS = {
 
 def sizes_of(shape: Any) -> tuple[int, ...] | None:
     """The sizes of a TensorShapeProto, -1 for open ones; None: of unknown rank."""
-    return None if shape.unknown_rank else tuple(int(dim.size) for dim in shape.dim)
+    sizes = tuple(int(dim.size) for dim in shape.dim)
+    if min(sizes, default=0) < -1:
+        raise error("E0103", f"a shape has the size {min(sizes)}; -1 is an open one", fix="export the model again")
+    return None if shape.unknown_rank else sizes
 
 
 def array_of(tensor: Any) -> Array:

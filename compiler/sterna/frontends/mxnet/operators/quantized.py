@@ -220,6 +220,8 @@ def activation(t: Translation) -> Three:
 def concat(t: Translation) -> Three:
     """In the range of all operands; those of another one are rounded anew."""
     count = t.said.integer("num_args", len(t.inputs) // 3)
+    if count < 1:
+        raise error("E0109", f"{t.kind} of {count} tensors")
     parts = [_ranged(t, n, count + 2 * n, count + 2 * n + 1) for n in range(count)]
     low, high = parts[0].low, parts[0].high
     for part in parts[1:]:

@@ -22,7 +22,8 @@ def padding_of(t: Translation) -> dict[str, Any]:
     pairs = [amounts[n : n + 2] for n in range(0, len(amounts), 2)]
     inner = pairs[2:] if t.first else pairs[1:-1]
     if not inner or any(len(pair) != 2 for pair in inner):
-        raise error("E0109", f"{t.kind} has the padding {kind} {list(amounts)}")
+        known = "SAME, VALID, or EXPLICIT with two numbers for each dimension"
+        raise error("E0109", f"{t.kind} has the padding {str(kind)[:40]} {list(amounts)}, not {known}")
     return {"pads": (*(p[0] for p in inner), *(p[1] for p in inner))}
 
 
