@@ -40,7 +40,7 @@ def opencl_target(groups: bool = False) -> Target:
     """
     target = replace(load_target("c99"), name="opencl", dialect="opencl", fma=True, barriers=False)
     local = Memory("shared", "block", bytes=32 << 10, address_space=3)
-    return replace(target, threads=Threads(), memories=(local,)) if groups else target
+    return replace(target, threads=Threads(access_bytes=16), memories=(local,)) if groups else target
 
 
 class KernelError(Exception):

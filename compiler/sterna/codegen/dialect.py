@@ -232,6 +232,24 @@ class Dialect(ABC):
             self.headers.add(found.header)
         return instruction_text(found.text, operands)
 
+    # ---- Wide accesses, of a dialect whose values are scalars ----
+
+    def access_bytes(self, dtype: str) -> int:
+        """Bytes of the widest access to elements of a type; 0: one element at a time."""
+        return 0
+
+    def wide_type(self, dtype: str, lanes: int) -> str:
+        """The type of what such an access takes."""
+        raise self._without_vectors()
+
+    def wide_lane(self, name: str, lane: int) -> str:
+        """An element of a variable of that type, to be read or assigned."""
+        raise self._without_vectors()
+
+    def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
+        """Neighbours in memory, to be read or assigned, at a multiple of their bytes."""
+        raise self._without_vectors()
+
     # ---- Vectors, of a dialect that has them ----
 
     def lane(self, a: str, lane: int) -> str:

@@ -15,6 +15,7 @@ from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
+from sterna.loops.wide import at_once
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -117,8 +118,7 @@ class Accesses(ABC):
             return self.op(f"load {k}, ptr {self.address(buffer, index + at)}, align {align}{scope}")
 
         if lanes == 1 or (e.stride == 1 and active == lanes):
-            # Microcontrollers load several registers at once from such addresses alone.
-            result = read(0, lanes, aligned_bytes(e) if self.target.static else size)
+            result = read(0, lanes, self.aligned(e))
         elif e.stride != 1:
             result = constant(0, "uint8" if dtype == "bool" else dtype, lanes)
             for n in range(active):
@@ -135,6 +135,15 @@ class Accesses(ABC):
         if dtype == "bool":
             return self.values.test("ne", "uint8", lanes, result, constant(0, "uint8", lanes))
         return result
+
+    def aligned(self, access: E.Load | P.Store) -> int:
+        """What the address of neighbours is a multiple of, as far as that is of use."""
+        # Microcontrollers load several registers at once from such addresses alone.
+        if self.target.static and isinstance(access, E.Load):
+            return aligned_bytes(access)
+        threads = self.target.threads
+        each = dtypes.size(access.dtype if isinstance(access, E.Load) else access.buffer.dtype)
+        return each * (at_once(access, threads.access_bytes) if threads is not None else 1)
 
     def _join(self, pieces: list[tuple[int, int, str]], scalar: str, lanes: int) -> str:
         """A vector of pieces (first lane, lanes, value) from lane 0 on, and zeros."""
@@ -159,11 +168,11 @@ class Accesses(ABC):
         if dtype == "bool":
             value = self.op(f"zext {kind('bool', lanes)} {value} to {k}")
 
-        def write(at: int, width_kind: str, part: str) -> None:
-            self.do(f"store {width_kind} {part}, ptr {self.address(buffer, index + at)}, align {size}{scope}")
+        def write(at: int, width_kind: str, part: str, align: int = size) -> None:
+            self.do(f"store {width_kind} {part}, ptr {self.address(buffer, index + at)}, align {align}{scope}")
 
         if lanes == 1 or (s.stride == 1 and active == lanes):
-            write(0, k, value)
+            write(0, k, value, size if lanes == 1 else self.aligned(s))
         elif s.stride != 1:
             for n in range(active):
                 write(n * s.stride, scalar, self.op(f"extractelement {k} {value}, i32 {n}"))

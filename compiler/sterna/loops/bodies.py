@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
-from sterna.ir.extremum import maximum, minimum
+from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
 from sterna.ir.remainders import rejoined
 from sterna.loops import program as P
@@ -94,11 +94,18 @@ class Bodies:
         body = self.bodies[s.name]
         if not isinstance(body, Reduce):
             value = self.resolved(body, values)
-            store = self._write(s.name, indices, settled(value) if nest.parts else value)
+            guards, kept = list[tuple[Int, Int]](), dict[Atom, Int]()
             for d in s.overhanging:
                 beyond = (indices[d] - s.tensor.shape[d]).bounds()[1]
                 if beyond is None or beyond >= 0:
-                    store = P.If(indices[d], s.tensor.shape[d], store)
+                    guards.append((indices[d], s.tensor.shape[d]))
+                    # What is not stored beyond the output need not be kept from being read there.
+                    within = _within(indices[d], s.tensor.shape[d])
+                    kept |= {m[0]: indices[d] for m in within.terms if isinstance(m[0], Extremum)}
+            value = E.substitute_index(value, kept) if kept else value
+            store: P.Stmt = self._write(s.name, indices, settled(value) if nest.parts else value)
+            for index, limit in guards:
+                store = P.If(index, limit, store)
             return store
         best = f"{s.name}_best"
         if starts:

@@ -46,6 +46,10 @@ def _vectorize(stmt: P.Stmt, unrolled: bool) -> P.Stmt:
     if not isinstance(stmt, P.For) or stmt.kind != "vectorized":
         return P.map_children(stmt, lambda s: _vectorize(s, unrolled))
     lanes = int(stmt.extent)
+    if isinstance(stmt.body, P.If) and _is_common(stmt.body, stmt.symbol, lanes):
+        inside = P.map_children(stmt.body, lambda s: _vectorize(stmt.changed(body=s), unrolled))
+        # Of the last one, so that it is seen of all.
+        return inside.changed(index=stmt.body.index.substitute({stmt.symbol: as_int(lanes - 1)}))
     try:
         return P.seq(*_vector_stmts(P.members(stmt.body), stmt.symbol, lanes, stmt.width or lanes))
     except _NotLinearError:
@@ -55,6 +59,16 @@ def _vectorize(stmt: P.Stmt, unrolled: bool) -> P.Stmt:
         return P.seq(*_vector_stmts(P.members(stmt.body), stmt.symbol, lanes, stmt.width or lanes, together=True))
     except _NotLinearError:
         return P.map_children(stmt.changed(kind="unrolled"), lambda s: _vectorize(s, unrolled))
+
+
+def _is_common(stmt: P.If, symbol: Symbol, lanes: int) -> bool:
+    """Whether a condition holds for all iterations of a loop or for none: both sides are multiples of what the loop
+    moves on by."""
+    step = stmt.index.coefficient(symbol)
+    if step is None or step < 0 or stmt.limit.coefficient(symbol) != 0:
+        return False
+    sides = (stmt.index.substitute({symbol: ZERO}), stmt.limit)
+    return not step or all(n % (step * lanes) == 0 for s in sides for n in (s.const, *s.terms.values()))
 
 
 def _only_stores(stmt: P.Stmt) -> bool:

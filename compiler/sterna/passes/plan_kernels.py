@@ -143,7 +143,8 @@ def propose_schedule(
     if not isinstance(call.kernel, Kernel):
         return None
     strides = {n: layout.strides for n, layout in call.layouts.items()}
-    return propose(call.kernel, Context(target, strides, weights, exact or {}, known, {}, chooser))
+    origins = {n: layout.origin for n, layout in call.layouts.items()}
+    return propose(call.kernel, Context(target, strides, weights, exact or {}, known, {}, chooser, origins))
 
 
 def fingerprint(

@@ -105,6 +105,9 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("threads", problem, "4, 8 or 16; 0 without asynchronous copies")
     if threads is not None and threads.subgroup not in (1, 4, 8, 16, 32, 64, 128):
         yield Contradiction("subgroup", f"subgroup is {threads.subgroup}", "a power of two from 4 to 128; 1 without")
+    if threads is not None and threads.access_bytes not in (0, 4, 8, 16):
+        problem = f"access_bytes is {threads.access_bytes}"
+        yield Contradiction("access_bytes", problem, "4, 8 or 16; 0 for an element at a time")
     if threads is not None and (unknown := sorted({*threads.fragments} - FRAGMENTS.keys())):
         problem = f"there is no intrinsic {unknown[0]} of fragments"
         yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")

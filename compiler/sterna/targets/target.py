@@ -30,6 +30,8 @@ class Threads:
         asynchronous_bytes: of a copy from the device's memory to that of a task that goes on while its threads compute,
             at most; 0 where there are no such copies.
         subgroup: threads, neighbours along x, whose registers reach one another; 1 where there are none, or not known.
+        access_bytes: that one access of a thread to memory takes at most, where it begins at a multiple of them; 0: an
+            element at a time.
     """
 
     most: int = 256
@@ -39,6 +41,7 @@ class Threads:
     fragments: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
     subgroup: int = 1
+    access_bytes: int = 0
 
     def alone(self, tasks: int) -> bool:
         """Whether no multiprocessor has two of so many tasks: then a task may take all of its registers."""

@@ -49,6 +49,12 @@ class Cuda(GroupDialect):
     def exchange(self, dtype: str, a: str, distance: int) -> str:
         return f"__shfl_xor_sync({self.warp}, {a}, {distance})"
 
+    def wide_type(self, dtype: str, lanes: int) -> str:
+        return self.helper("wide", dtype, lanes)
+
+    def wide_lane(self, name: str, lane: int) -> str:
+        return f"{name}.lane[{lane}]"
+
     # -- fragments, which are variables
     def tile_frame(self, s: Tiles) -> tuple[list[str], list[str]]:
         return [f"{self._fragment(s, operand)} fragment{n};" for n, operand in enumerate(s.operands)], []

@@ -73,6 +73,15 @@ class GroupDialect(CFamily):
         pointer = f"{self.far}{qualifier}{C_TYPE[buffer.dtype]} *"
         return f"{pointer}{'' if may_alias else self.alone}{buffer.name} = ({pointer}){address};"
 
+    # -- wide accesses
+    def access_bytes(self, dtype: str) -> int:
+        return 0 if self.target.threads is None else self.target.threads.access_bytes
+
+    def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
+        space = self.near if isinstance(buffer.scope, Memory) else self.far
+        const = "const " if buffer.scope in (INPUT, PARAM) else ""
+        return f"*({space}{const}{self.wide_type(dtype, lanes)} *)({buffer.name} + ({index}))"
+
     # -- values
     def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:
         if op in self.functions and dtypes.is_float(dtype):

@@ -9,6 +9,13 @@ from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
 
+#: Elements of the language's longest vectors, and what the names of vectors begin with.
+MOST_LANES = 4
+_VECTORS = {
+    "float32": "float", "float16": "ushort", "bfloat16": "ushort", "int8": "char", "uint8": "uchar", "int16": "short",
+    "uint16": "ushort", "int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong",
+}  # fmt: skip
+
 
 class Metal(GroupDialect):
     """Memory that the host hands over is `device`, what the threads of a task share besides is `threadgroup`; all else
@@ -36,6 +43,15 @@ class Metal(GroupDialect):
 
     def fused(self, dtype: str) -> str:
         return "fma"
+
+    def access_bytes(self, dtype: str) -> int:
+        return min(super().access_bytes(dtype), MOST_LANES * dtypes.size(dtype))
+
+    def wide_type(self, dtype: str, lanes: int) -> str:
+        return f"{_VECTORS[dtype]}{lanes}"
+
+    def wide_lane(self, name: str, lane: int) -> str:
+        return f"{name}[{lane}]"
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return f"as_type<{C_TYPE[dtype]}>({a})"

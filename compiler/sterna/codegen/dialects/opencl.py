@@ -41,5 +41,11 @@ class OpenCL(GroupDialect):
     def fused(self, dtype: str) -> str:
         return "fma"
 
+    def wide_type(self, dtype: str, lanes: int) -> str:
+        return f"{_AS[dtype]}{lanes}"
+
+    def wide_lane(self, name: str, lane: int) -> str:
+        return f"{name}.s{lane:x}"
+
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return f"as_{_AS[dtype]}({a})"

@@ -58,6 +58,7 @@ class Context:
         known: of constants.
         panels: columns of the panels that constants lie in already, by name: another target reads them, too.
         chooser: who decides what strategies ask for; by default everything is as their rules say.
+        origins: of tensors that begin within a buffer, the element of it that is their first, by name.
     """
 
     target: Target
@@ -67,6 +68,7 @@ class Context:
     known: KnownWeights = KnownWeights()
     panels: Mapping[str, int] = field(default_factory=dict)
     chooser: Chooser = BY_RULE
+    origins: Mapping[str, Int] = field(default_factory=dict)
 
     def choose(self, name: str, candidates: Callable[[], Iterable[V]], default: V) -> V:
         """A decision: as the rule says, or, where somebody else chooses, one of the candidates."""

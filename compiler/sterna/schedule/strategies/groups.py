@@ -27,6 +27,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     stored_apart,
 )
+from sterna.schedule.strategies.group_neighbours import neighbours
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
@@ -110,8 +111,12 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
     elements = max(product([a.extent for a in out.axes]) for out in kernel.outputs)
     most = min(context.target.threads.preferred, at_least(elements))
     for out in s.outputs:
-        axes = [a.name for a in s.stages[out].tensor.axes]
-        block, thread = s.split(out, fused(s, out, axes), most, overhang=True)
+        runs = fused(s, out, [a.name for a in s.stages[out].tensor.axes])
+        many = 1 if acc else neighbours(s, out, most, context)
+        block, thread = s.split(out, runs, most * many, overhang=True)
+        if many > 1:
+            thread, lane = s.split(out, thread, many)
+            s.vectorize(out, lane)
         s.parallel(out, block)
         s.bind(out, thread, "thread.x")
         if acc:
