@@ -13,6 +13,14 @@ from sterna.ir.sizes import BIND
 from sterna.ops import Builder, Case, Operator, operators
 from support.compiling import check, input_value
 
+#: Operators that are computed in float64 for float32, too: their sines are.
+BY_FLOAT64 = ("sin", "cos", "tan", "pow", "lgamma", "digamma", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
+
+
+def without_float64(operator: Operator, case: Case) -> bool:
+    kinds = [str(a.dtype) for a in case.arrays() if a is not None]
+    return operator.name not in BY_FLOAT64 and "float64" not in (*kinds, *map(str, case.attributes.values()))
+
 
 @lru_cache
 def every_operator(

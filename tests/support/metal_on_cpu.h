@@ -41,7 +41,18 @@ template <class To, class From> static inline To as_type(From from) {
   memcpy(&to, &from, sizeof(to));
   return to;
 }
-struct uint2 { unsigned x, y; };
+#define METAL_VECTORS(type, name) \
+  typedef type name##2 __attribute__((ext_vector_type(2))); \
+  typedef type name##4 __attribute__((ext_vector_type(4)));
+METAL_VECTORS(int8_t, char)
+METAL_VECTORS(uint8_t, uchar)
+METAL_VECTORS(int16_t, short)
+METAL_VECTORS(uint16_t, ushort)
+METAL_VECTORS(int32_t, int)
+METAL_VECTORS(uint32_t, uint)
+METAL_VECTORS(int64_t, long)
+METAL_VECTORS(uint64_t, ulong)
+METAL_VECTORS(float, float)
 template <class T> static inline T simd_shuffle_xor(T value, uint16_t lane_xor) {
   const unsigned block = blockDim.x * blockDim.y * blockDim.z;
   return cuda_from(block < 32 ? (1u << block) - 1 : ~0u, value, lane_xor);

@@ -116,10 +116,16 @@ class Entry:
             return self.compare(kept, o)
         t = kept[-1]
         if name == "mov" and o[0].startswith("{"):
-            halves, part = _operands(o[0].strip("{}")), f"u{int(t[1:]) // 2}"
-            whole = self.of(f"u{t[1:]}", o[1])
-            shifted = (f"({part})({whole} >> {n * int(part[1:])})" for n in range(2))
-            return "{ " + " ".join(self.to(r, part, v) for r, v in zip(halves, shifted, strict=True)) + " }"
+            parts = _operands(o[0].strip("{}"))
+            part, whole = f"u{int(t[1:]) // len(parts)}", self.of(f"u{t[1:]}", o[1])
+            shifted = (f"({part})({whole} >> {n * int(part[1:])})" for n in range(len(parts)))
+            kept = ((r, v) for r, v in zip(parts, shifted, strict=True) if r != "_")
+            return "{ " + " ".join(self.to(r, part, v) for r, v in kept) + " }"
+        if name == "mov" and o[1].startswith("{"):
+            parts = _operands(o[1].strip("{}"))
+            part, whole = f"u{int(t[1:]) // len(parts)}", f"u{t[1:]}"
+            shifted = (f"(({whole}){self.of(part, r)} << {n * int(part[1:])})" for n, r in enumerate(parts))
+            return self.to(o[0], whole, " | ".join(shifted))
         if name == "mov":
             t = t if t[0] != "f" else f"b{t[1:]}"
             return self.to(o[0], t, self.of(t, o[1]))
@@ -185,7 +191,16 @@ class Entry:
 
     def compare(self, words: list[str], o: list[str]) -> str:
         relation, t = words[0], words[-1]
-        a, b = self.of(t if t[0] != "b" else f"u{t[1:]}", o[1]), self.of(t if t[0] != "b" else f"u{t[1:]}", o[2])
+        if t == "f16x2":
+            # Of two halves in a register each: a truth value for either.
+            sides = [f"(u16)({self.of('u32', x)} >> {shift})" for shift in (0, 16) for x in o[1:]]
+            both = (self.related(relation, "f16", *(f"as<f16>({x})" for x in sides[n : n + 2])) for n in (0, 2))
+            return "{ " + " ".join(self.to(r, "pred", v) for r, v in zip(o[0].split("|"), both, strict=True)) + " }"
+        a, b = (self.of(t if t[0] != "b" else f"u{t[1:]}", x) for x in o[1:3])
+        return self.to(o[0], "pred", self.related(relation, t, a, b))
+
+    def related(self, relation: str, t: str, a: str, b: str) -> str:
+        """Whether two values of a type are in a relation."""
         if t[0] == "f":
             if relation in ("num", "nan"):
                 text = f"{'!' if relation == 'num' else ''}({a} != {a} || {b} != {b})"
@@ -195,7 +210,7 @@ class Entry:
                 text = f"({a} == {a} && {b} == {b} && {a} {_COMPARE[relation]} {b})"
         else:
             text = f"({a} {_COMPARE[relation]} {b})"
-        return self.to(o[0], "pred", text)
+        return text
 
     def convert(self, words: list[str], o: list[str]) -> str:
         to, of = words[-2:]

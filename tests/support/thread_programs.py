@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
+from sterna.targets.target import Target, Threads
 from sterna.te import expr as E
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -159,3 +160,13 @@ def memory(program: P.Function) -> dict[str, np.ndarray]:
         b.name: np.arange(1, b.elements + 1, dtype=np.int32) * (b.scope is INPUT)
         for b in (*program.inputs, *program.outputs)
     }
+
+
+#: Cases of operators are small: tasks of two threads, and one multiprocessor, leave each thread several neighbours.
+WIDE = Threads(preferred=2, multiprocessors=1, access_bytes=16)
+
+
+def with_wide(target: Target) -> Target:
+    """A target whose threads have several elements of small tensors, too."""
+    assert target.threads is not None
+    return replace(target, threads=replace(WIDE, subgroup=target.threads.subgroup))

@@ -24,10 +24,13 @@ from onnx import TensorProto, helper, parser
 
 import sterna
 from sterna.api import compile_model, compile_to
+from sterna.bundle.writer import write_bundle
 from sterna.cli import program
 from sterna.debug.interpret import interpret
+from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.frontends.onnx import read
+from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
 from support import device_bundles
 from support.compiling import check
@@ -35,8 +38,10 @@ from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.convolutions import CHANNELS, network
 from support.cuda_driver import Driver, build
 from support.device_bundles import edited, refused
+from support.every_operator import agree, every_operator
 from support.half_networks import half_network
 from support.open_networks import rows
+from support.thread_programs import with_wide
 from support.tools import ROOT
 from support.trained import agree as agrees
 from support.trained import digits
@@ -70,6 +75,17 @@ def test_models(name: str) -> None:
 @pytest.mark.parametrize("part", SAMPLED)
 def test_every_operator(part: int, tmp_path: Path) -> None:
     device_bundles.a_part_of_the_operators(part, PARTS, "cuda", tmp_path / "bundle")
+
+
+def test_wide_accesses(tmp_path: Path) -> None:
+    """Threads read and store several neighbours at once; the driver refuses addresses that are no multiple of that."""
+    graph, inputs, expected = every_operator(part=4, parts=PARTS)
+    options = Options(with_wide(load_target("cuda")), host=load_target("host"))
+    with load(write_bundle(compile_graph(graph, "small", options), tmp_path / "bundle")) as loaded:
+        agree(loaded.run(inputs), expected)
+    text = (tmp_path / "bundle" / "kernels.ptx").read_text()
+    assert "ld.global.v4.b32" in text
+    assert "st.global.v4.b32" in text
 
 
 @pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])

@@ -20,25 +20,17 @@ import sterna
 from sterna.api import compile_model, compile_to
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
-from sterna.ops import Case, Operator
 from sterna.toolchain.zig import zig
 from sterna_runtime import load
 from sterna_runtime.recipe import DEVICES, SHARED_WITH_DEVICES, Platform, compile_command
 from support.compiling import check
 from support.cuda_host import HERE, METAL, run_model
-from support.every_operator import agree, every_operator
+from support.every_operator import agree, every_operator, without_float64
 from support.tools import ROOT, need, run
 from support.trained import digits, sample
 
 PARTS = 16
 SAMPLED = range(PARTS) if os.environ.get("STERNA_METAL") == "all" else (5,)
-#: Operators that are computed in float64 for float32, too: their sines are.
-BY_FLOAT64 = ("sin", "cos", "tan", "pow", "lgamma", "digamma", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
-
-
-def without_float64(operator: Operator, case: Case) -> bool:
-    kinds = [str(a.dtype) for a in case.arrays() if a is not None]
-    return operator.name not in BY_FLOAT64 and "float64" not in (*kinds, *map(str, case.attributes.values()))
 
 
 @pytest.mark.parametrize("part", SAMPLED)

@@ -15,6 +15,7 @@ from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
 from sterna.codegen.machine import aligned_bytes
 from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
+from sterna.codegen.wide_accesses import WideAccesses
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
@@ -23,7 +24,6 @@ from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.program import Function
 from sterna.loops.small_floats import widen_small_floats
-from sterna.loops.wide import at_once
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import IndexAtom
@@ -45,9 +45,7 @@ class Printer:
         self.counts: set[P.Variable] = set()
         #: How many threads a task has along each axis.
         self.threads: dict[ThreadAxis, int] = {}
-        #: What loads of vectors have taken, of the statement that is written: elements of an access, and their names.
-        self.taken: dict[Expr, tuple[int, list[str]]] = {}
-        self.wide = 0
+        self.wide = WideAccesses(dialect, self.position, self.lane, self.buffer)
         #: Names of the dimensions that the kernel reads.
         self.dimensions: dict[Symbol, str] = {}
 
@@ -84,7 +82,6 @@ class Printer:
     # -- statements
     def stmt(self, s: P.Stmt, depth: int) -> None:
         d = self.d
-        self.taken = {}
         if isinstance(s, P.Seq):
             for inner in s.stmts:
                 self.stmt(inner, depth)
@@ -249,8 +246,9 @@ class Printer:
             self.line(depth, self.d.store(dtype, self.name(s.buffer.name), index, value, lanes, s.stride, s.active))
             return
         self.take(depth, s.value)
-        if (many := at_once(s, self.d.access_bytes(dtype))) > 1:
-            self.give(depth, s, dtype, many)
+        if given := self.wide.giving(s):
+            for text in given:
+                self.line(depth, text)
             return
         for lane in range(lanes if s.active is None else s.active):
             index, value = self.position(s.index + lane * s.stride), self.lane(s.value, lane)
@@ -258,40 +256,9 @@ class Printer:
             self.line(depth, self.d.store(dtype, self.name(s.buffer.name), index, value, 1, 1, None))
 
     def take(self, depth: int, value: Expr) -> None:
-        """Loads what the vectors of a value have of neighbours in memory, as many at once as can be, where the language
-        has no vectors."""
-        self.taken = {}
-        if self.d.vectors:
-            return
-        for e in E.loads(value):
-            dtype = "uint8" if e.dtype == "bool" else e.dtype
-            many = at_once(e, self.d.access_bytes(dtype))
-            if many == 1 or e in self.taken:
-                continue
-            assert isinstance(e.tensor, P.Buffer)
-            names = []
-            for lane in range(0, e.lanes, many):
-                names.append(self.wide_name())
-                index = self.position(e.indices[0] + lane)
-                place = self.d.wide_place(self.buffer(e.tensor), dtype, index, many)
-                self.line(depth, self.d.constant(self.d.wide_type(dtype, many), names[-1], place))
-            self.taken[e] = many, names
-
-    def give(self, depth: int, s: P.Store, dtype: str, many: int) -> None:
-        """Stores neighbours, so many at once."""
-        for first in range(0, s.value.lanes, many):
-            name = self.wide_name()
-            self.line(depth, self.d.variable(self.d.wide_type(dtype, many), name))
-            for lane in range(many):
-                value = self.lane(s.value, first + lane)
-                value = self.d.byte(value, 1) if s.buffer.dtype == "bool" else value
-                self.line(depth, f"{self.d.wide_lane(name, lane)} = {value};")
-            place = self.d.wide_place(self.buffer(s.buffer), dtype, self.position(s.index + first), many)
-            self.line(depth, f"{place} = {name};")
-
-    def wide_name(self) -> str:
-        self.wide += 1
-        return f"wide{self.wide}"
+        """Reads the neighbours that vectors of a value are made of, where the language has none."""
+        for text in self.wide.taking(value):
+            self.line(depth, text)
 
     def load(self, e: E.Load) -> str:
         truth = e.dtype == "bool"
@@ -375,10 +342,8 @@ class Printer:
         if isinstance(e, E.Load):
             if e.active is not None and lane >= e.active:
                 return d.const(0, e.dtype)
-            if (taken := self.taken.get(e)) is not None:
-                many, names = taken
-                text = d.wide_lane(names[lane // many], lane % many)
-                return d.truth(text, 1) if e.dtype == "bool" else text
+            if taken := self.wide.element(e, lane):
+                return taken
             return d.load(e.dtype, self.name(e.tensor.name), self.position(e.indices[0] + lane * e.stride), 1, 1, None)
         if isinstance(e, E.IndexValue):
             return d.index_value(self.position(e.index + lane * e.stride), e.dtype, 1, 0)

@@ -202,7 +202,9 @@ class _Task:
         inside = replace(place, parted=place.parted or not common)
         body, uses = self.placed(s.body, inside)
         uses = uses.within(s)
-        if not inside.parted and self.meet(uses.tail, uses.head):
+        # The lanes of a vector are computed at once.
+        at_once = s.kind == "vectorized" and not uses.has_barrier
+        if not (inside.parted or at_once) and self.meet(uses.tail, uses.head):
             body, uses = P.seq(body, _BARRIER), _Uses(uses.head, (), True)
         extent = s.extent - s.start
         if uses.has_barrier and not (extent.is_const and int(extent) > 0):

@@ -8,15 +8,18 @@ of them, and as many as leave a task for every multiprocessor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
 from sterna.loops.copies import lies_at
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, expanded, product
+from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
+from sterna.schedule.strategies.rows import many_terms
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.division import is_quotient
+from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Tensor
 
@@ -24,31 +27,64 @@ from sterna.te.tensor import Tensor
 COUNTS = (8, 4, 2)
 
 
-def neighbours(s: Schedule, out: str, threads: int, context: Context) -> int:
+def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str = "") -> int:
     """Elements of an output, neighbours in the order of its axes, that a thread computes; 1 where it has one alone.
 
     Args:
         threads: of a task.
+        acc: a stage with a sum for each element of the output, at its own place; "" if there is none.
     """
     device = context.target.threads
     tensor = s.stages[out].tensor
     if device is None or not device.access_bytes or not all(a.extent.is_const for a in tensor.axes):
         return 1
     elements = int(product([a.extent for a in tensor.axes]))
-    body = expanded(s, s.stages[out].body)
-    if any(is_quotient(node) for node in E.walk(body)):
+    bodies = [(tensor, expanded(s, s.stages[out].body))]
+    if acc:
+        sums = s.stages[acc]
+        assert isinstance(sums.body, Reduce)
+        if sums.body.index is not None or len(tensor.axes) == 1 or many_terms(sums.body, sums.body.axes):
+            return 1
+        bodies.append((sums.tensor, expanded(s, sums.body.a)))
+    if any(is_quotient(node) for _, body in bodies for node in E.walk(body)):
         return 1  # vectors of integers are divided by way of floats
-    loads = E.loads(body)
     for many in COUNTS:
         enough = elements >= many * threads * device.multiprocessors
-        if elements % many == 0 and enough and _lie_side_by_side(tensor, body, loads, many, context):
+        whole = int(tensor.axes[-1].extent) % many == 0
+        if enough and whole and all(_lie_side_by_side(t, body, many, context, acc) for t, body in bodies):
             return many
     return 1
 
 
-def _lie_side_by_side(
-    tensor: Tensor, body: E.Expr, loads: Sequence[E.Load], many: int, context: Context
-) -> bool:
+def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) -> int:
+    """Neighbours of a tensor's last dimension that a thread brings to shared memory at once, of the tile of it that a
+    step needs; 1 where that has parts that do not lie at multiples of them, or ends among them.
+
+    Args:
+        tiles: positions along the axes that the last dimension may be read by.
+    """
+    device, tensor = context.target.threads, load.tensor
+    assert isinstance(tensor, Tensor)
+    along = next((axis for axis in tiles if load.indices[-1] == axis.var), None)
+    if device is None or not device.access_bytes or along is None or not all(n.is_const for n in tensor.shape):
+        return 1
+    read, axis = ((load,), along) if tensor.body is None else (E.loads(tensor.body), tensor.axes[-1])
+    values = () if tensor.body is None else (n for n in E.walk(tensor.body) if isinstance(n, E.IndexValue))
+    if int(tensor.shape[-1]) % tiles[along] or any(axis in n.index.symbols() for n in values):
+        return 1
+    many = min(device.access_bytes // dtypes.size(tensor.dtype), tiles[along])
+    for each in read:
+        assert isinstance(each.tensor, Tensor)
+        if stride_of(each, axis, context.strides) != 1 or each.indices[-1] != axis.var:
+            return 1
+        strides = context.strides.get(each.tensor.name) or dense_strides(each.tensor.shape)
+        steps = (*strides[:-1], context.origins.get(each.tensor.name, ZERO))
+        many = gcd(many, *(n for step in steps for n in (step.const, *step.terms.values())))
+    return many
+
+
+def _lie_side_by_side(tensor: Tensor, body: E.Expr, many: int, context: Context, acc: str) -> bool:
+    """Whether what runs of elements of a tensor read, and they themselves, are runs in memory."""
     device = context.target.threads
     assert device is not None
     lane, at = _positions(tensor, many)
@@ -56,8 +92,10 @@ def _lie_side_by_side(
     stored = _address(tensor, tuple(at[a] for a in tensor.axes), context)
     if not _is_run(stored, lane, many, tensor.dtype):
         return False
-    for load in loads:
+    for load in E.loads(body):
         assert isinstance(load.tensor, Tensor)
+        if load.tensor.name == acc:
+            continue
         place = _address(load.tensor, tuple(i.substitute(at) for i in load.indices), context)
         if place.coefficient(lane) == 0:
             continue

@@ -27,7 +27,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     stored_apart,
 )
-from sterna.schedule.strategies.group_neighbours import neighbours
+from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
@@ -111,23 +111,35 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
     elements = max(product([a.extent for a in out.axes]) for out in kernel.outputs)
     most = min(context.target.threads.preferred, at_least(elements))
     for out in s.outputs:
-        runs = fused(s, out, [a.name for a in s.stages[out].tensor.axes])
-        many = 1 if acc else neighbours(s, out, most, context)
-        block, thread = s.split(out, runs, most * many, overhang=True)
+        *axes, last = (a.name for a in s.stages[out].tensor.axes)
+        many = neighbours(s, out, most, context, acc)
+        if many > 1 and axes:
+            # The last axis by itself, so that it is seen where a sum for each lane lies.
+            last, lane = s.split(out, last, many)
+            block, thread = s.split(out, fused(s, out, [*axes, last]), most, overhang=True)
+        else:
+            block, thread = s.split(out, fused(s, out, [*axes, last]), most * many, overhang=True)
+            if many > 1:
+                thread, lane = s.split(out, thread, many)
         if many > 1:
-            thread, lane = s.split(out, thread, many)
             s.vectorize(out, lane)
         s.parallel(out, block)
         s.bind(out, thread, "thread.x")
         if acc:
-            _in_register(s, acc, out, thread)
+            _in_register(s, acc, out, thread, many)
     return s
 
 
-def _in_register(s: Schedule, acc: str, out: str, thread: str) -> None:
-    """A sum of each thread's own, of parts if it is long: one sum of many terms is off by as many roundings."""
+def _in_register(s: Schedule, acc: str, out: str, thread: str, many: int) -> None:
+    """Sums of each thread's own, of parts if they are long: one sum of many terms is off by as many roundings."""
     body = s.stages[acc].body
     assert isinstance(body, Reduce)
+    if many > 1:
+        last = s.stages[acc].tensor.axes[-1].name
+        s.reorder(acc, *(a.name for a in body.axes), last)
+        s.vectorize(acc, last)
+        s.compute_at(acc, out, thread, REGISTER)
+        return
     longest = max(body.axes, key=lambda a: size(a.extent), default=None)
     if longest is not None and longest.extent.is_const and many_terms(body, body.axes):
         keep_lanes(s, acc, longest.name, min(SUMS, size(longest.extent)), out, thread, 1)
@@ -220,7 +232,12 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
             if (step := _step_of(index)) > 1:
                 s.stride(local, dimension, step)
         s.compute_at(local, acc, part, shared)
-        rest, x = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), group[1])
+        *axes, along = (a.name for a in s.stages[local].tensor.axes)
+        many = fetched_together(load, {c.columns: across, c.inner[-1]: DEPTH}, context)
+        if many > 1:
+            along, lane = s.split(local, along, many)
+            s.vectorize(local, lane)
+        rest, x = s.split(local, fused(s, local, [*axes, along]), group[1])
         _, y = s.split(local, rest, group[0])
         s.bind(local, x, "thread.x")
         s.bind(local, y, "thread.y")

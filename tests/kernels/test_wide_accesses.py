@@ -1,0 +1,160 @@
+"""Threads that read and store several neighbours at once: the loop program says it with vectors. In the interpreter in
+random orders and against NumPy, and in every language of devices; where neighbours do not lie at multiples of their
+bytes nothing is wide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.driver import Options, compile_graph
+from sterna.ir import dtypes
+from sterna.ir.integer import as_int
+from sterna.loops import program as P
+from sterna.loops.accesses import accesses
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.threads import run_threads
+from sterna.loops.wide import at_once
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.target import Threads
+from sterna.te import expr as E
+from sterna.te.layout import Layout
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support import cuda_host, opencl_host
+from support.every_operator import agree, every_operator, without_float64
+from support.small_kernels import arrays, matmul
+from support.thread_programs import WIDE, with_wide
+
+PARTS = 16
+
+
+def context(threads: Threads = WIDE, **given: object) -> Context:
+    target = replace(opencl_host.opencl_target(groups=True), threads=threads)
+    return Context(target, **given)  # type: ignore[arg-type]
+
+
+def vectors(program: P.Function) -> list[int]:
+    """Bytes of each access to the device's memory that takes several elements."""
+    found = []
+    for s in P.walk(program.body):
+        for access in (*P.own_loads(s), *([s] if isinstance(s, P.Store) else [])):
+            buffer = access.tensor if isinstance(access, E.Load) else access.buffer
+            assert isinstance(buffer, P.Buffer)
+            if (many := at_once(access, 16)) > 1:
+                found.append(many * dtypes.size(buffer.dtype))
+    return found
+
+
+def scaled(rows: int, columns: int, dtype: str = "float32") -> Kernel:
+    """y[i, j] = x[i, j] * b[j] + j."""
+    x, b = placeholder("x", (rows, columns), dtype), placeholder("b", (columns,), dtype)
+    y = compute("y", (rows, columns), lambda i, j: x[i, j] * b[j] + E.IndexValue(dtype, index=j))
+    return Kernel("scaled", (x, b), (), (y,))
+
+
+def depthwise(size: int, channels: int) -> Kernel:
+    """Three taps for each channel."""
+    x, w = placeholder("x", (size + 2, channels)), placeholder("w", (3, channels))
+    k = reduce_axis("k", 3)
+    y = compute("y", (size, channels), lambda i, c: total(x[i + k.var, c] * w[k.var, c], k))
+    return Kernel("depthwise", (x, w), (), (y,))
+
+
+def computed(program: P.Function, given: dict[str, np.ndarray], out: str, shape: tuple[int, ...]) -> np.ndarray:
+    """What the threads of every task compute, in a random order."""
+    memory = {name: a.reshape(-1).copy() for name, a in given.items()}
+    memory[out] = np.zeros(int(np.prod(shape)), next(b.dtype for b in program.outputs))
+    run_threads(program, memory, order=np.random.default_rng(3))
+    return memory[out].reshape(shape)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 9), st.integers(1, 40), st.sampled_from(["float32", "float16", "int8", "float64"]))
+def test_elements(rows: int, columns: int, dtype: str) -> None:
+    """Neighbours along the last axis together, where its extent is a multiple of their number."""
+    program = finish(lower(propose(scaled(rows, columns, dtype), context())))
+    random = np.random.default_rng(1)
+    x, b = (random.integers(-5, 6, shape).astype(dtype) for shape in ((rows, columns), (columns,)))
+    np.testing.assert_array_equal(
+        computed(program, {"x": x, "b": b}, "y", (rows, columns)), x * b + np.arange(columns, dtype=dtype)
+    )
+    found, size = vectors(program), dtypes.size(dtype)
+    most = max((n for n in (8, 4, 2) if columns % n == 0 and n * size <= 16 and rows * columns >= 2 * n), default=1)
+    assert max(found, default=size) == most * size
+
+
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 12), st.integers(1, 40))
+def test_sums_of_neighbours(size: int, channels: int) -> None:
+    kernel = depthwise(size, channels)
+    program = finish(lower(propose(kernel, context())))
+    given = arrays(kernel)
+    wanted = sum(given["x"][k : k + size] * given["w"][k] for k in range(3))
+    np.testing.assert_allclose(computed(program, given, "y", (size, channels)), wanted, 1e-5, 1e-6)
+    assert (16 in vectors(program)) == (channels % 4 == 0 and size * channels >= 8)
+
+
+@pytest.mark.parametrize(("depth", "columns", "wide"), [(16, 64, True), (20, 64, True), (16, 18, False)])
+def test_operands_of_products(depth: int, columns: int, wide: bool) -> None:
+    """Threads bring operands to shared memory some neighbours at a time, where no tile ends among them."""
+    kernel = matmul(32, columns, depth)
+    program = finish(lower(propose(kernel, context(Threads(access_bytes=16)))))
+    given = arrays(kernel)
+    wanted = np.maximum(given["x"] @ given["w"] + given["b"], 0)
+    np.testing.assert_allclose(computed(program, given, "out", (32, columns)), wanted, 1e-4, 1e-4)
+    loaded = {load.tensor.name for load in P.loads(program.body) if at_once(load, 16) > 1}  # type: ignore[attr-defined]
+    assert ("w" in loaded) == wide
+    assert ("x" in loaded) == (depth % 8 == 0)
+
+
+def test_what_is_not_aligned_is_read_one_by_one() -> None:
+    kernel = scaled(8, 32)
+    assert vectors(finish(lower(propose(kernel, context()))))
+    for origin, pitch in ((1, 32), (0, 33), (2, 34)):
+        given = context(strides={"x": (as_int(pitch), as_int(1))}, origins={"x": as_int(origin)})
+        layout = {"x": Layout((as_int(pitch), as_int(1)), as_int(origin), as_int(8 * 34 + 2))}
+        program = finish(lower(propose(kernel, given), layout))
+        found = vectors(program)
+        assert all(n <= 8 for n in found)
+        assert bool(found) == (origin == 2)
+        assert accesses(program).coalesced == accesses(program).accesses
+
+
+def test_few_elements_are_spread() -> None:
+    """No multiprocessor is left without a task for the sake of wide accesses."""
+    many = Threads(multiprocessors=16, access_bytes=16)
+    assert not vectors(finish(lower(propose(scaled(16, 128), context(many)))))
+    assert vectors(finish(lower(propose(scaled(64, 128), context(many)))))
+    assert not vectors(finish(lower(propose(scaled(64, 128), context(replace(many, access_bytes=0))))))
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("part", [3])
+def test_every_operator_in_opencl(part: int, tmp_path: Path) -> None:
+    graph, inputs, expected = every_operator(part=part, parts=PARTS)
+    compiled = compile_graph(graph, "small", Options(with_wide(opencl_host.opencl_target(groups=True))))
+    assert sum(bool(vectors(kernel.function)) for kernel in compiled.kernels) > 10
+    agree(opencl_host.Device(tmp_path).run(compiled, inputs), expected)
+
+
+@pytest.mark.parametrize("part", [9])
+def test_every_operator_in_cuda(part: int, tmp_path: Path) -> None:
+    graph, inputs, expected = every_operator(part=part, parts=PARTS)
+    compiled = compile_graph(graph, "small", Options(with_wide(cuda_host.cuda_target())))
+    assert "alignas(16) wide_f32x4" in compiled.source
+    agree(cuda_host.run_model(compiled, inputs, tmp_path, 1), expected)
+
+
+@pytest.mark.parametrize("part", [12])
+def test_every_operator_in_metal(part: int, tmp_path: Path) -> None:
+    graph, inputs, expected = every_operator(without_float64, part, PARTS)
+    compiled = compile_graph(graph, "small", Options(with_wide(cuda_host.METAL.target)))
+    assert "*(device const float4 *)" in compiled.source
+    agree(cuda_host.run_model(compiled, inputs, tmp_path, 1, cuda_host.METAL), expected)
