@@ -1,5 +1,5 @@
-"""Vectors of the loop program in a language whose values are scalars: neighbours in memory are read and assigned at once,
-by way of variables of the language's own vectors; everything else is done lane by lane."""
+"""Vectors of the loop program in a language whose values are scalars: neighbours in memory are read and assigned
+at once, by way of variables of the language's own vectors; everything else is done lane by lane."""
 
 from __future__ import annotations
 
