@@ -344,3 +344,18 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
             codes |= set(mistake.codes)
     assert codes
     assert not {code for code in codes if code.startswith("E09")}
+
+
+def test_lengths_of_places(tmp_path: Path) -> None:
+    close(result(tmp_path, "[l2norm]\n", [], X), X / np.sqrt((X**2).sum(1, keepdims=True)))
+
+
+def test_learned_tensors(tmp_path: Path) -> None:
+    """They scale channels, or stand beside them, as YOLOR's do."""
+    learned = drawn(4, 1, 1, seed=9)
+    text = "[activation]\nactivation=linear\n[implicit]\nfilters=4\n[scale_channels]\nfrom=-2\nscale_wh=0\n"
+    (folder := tmp_path / "net").mkdir()
+    graph = read_model(network(folder, "[silence]\n[implicit]\nfilters=4\natoms=2\n", [drawn(4, 2, 1)], X.shape[1:]))
+    (found,) = interpret(graph, {"data": X}).values()
+    np.testing.assert_array_equal(found, drawn(4, 2, 1)[None])
+    close(result(tmp_path, text, [learned], X), X * learned)

@@ -12,6 +12,7 @@ NETWORK = ("net", "network")
 _ALIASES = {
     "conv": "convolutional", "deconv": "deconvolutional", "conn": "connected", "max": "maxpool", "avg": "avgpool",
     "soft": "softmax", "lrn": "normalization", "local_avg": "local_avgpool",
+    "silence": "empty",
 }  # fmt: skip
 
 

@@ -216,6 +216,20 @@ def normalization(t: Translation) -> Value:
     return t.standard("LRN", t.picture(), size=size, alpha=alpha * size, beta=beta, bias=kappa)
 
 
+def unit_length(t: Translation) -> Value:
+    """Every place divided by the length of its channels (Redmon's)."""
+    x = t.picture()
+    length = t.op("sqrt", t.op("reduce_sum", t.op("mul", x, x), axes=(1,), keep_dims=True))
+    return t.op("div", x, length)
+
+
+def implicit(t: Translation) -> Value:
+    """What was learned, whatever is read: (batch, filters, atoms, 1)."""
+    filters, atoms = t.section.positive("filters", 128), t.section.positive("atoms", 1)
+    learned = t.numbers(t.weights.take(filters, atoms, 1)[None])
+    return t.op("expand", learned, shape=(t.x.shape[0], filters, atoms, 1))
+
+
 def unchanged(t: Translation) -> Value:
     """What means something while training only."""
     return t.x
@@ -309,7 +323,7 @@ LAYERS: dict[str, Translator] = {
     "sam": sam,
     "scale_channels": scale_channels, "upsample": upsample, "reorg": reorg, "reorg3d": reorg3d, "crop": crop,
     "softmax": softmax, "normalization": normalization, "yolo": yolo, "gaussian_yolo": gaussian_yolo, "region": region,
-    "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,
+    "l2norm": unit_length, "implicit": implicit, "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,
     "activation": lambda t: activated(t, t.x), "logistic": lambda t: t.logistic(t.x),
 }  # fmt: skip
 
