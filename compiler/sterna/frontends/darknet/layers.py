@@ -323,7 +323,8 @@ LAYERS: dict[str, Translator] = {
     "sam": sam,
     "scale_channels": scale_channels, "upsample": upsample, "reorg": reorg, "reorg3d": reorg3d, "crop": crop,
     "softmax": softmax, "normalization": normalization, "yolo": yolo, "gaussian_yolo": gaussian_yolo, "region": region,
-    "l2norm": unit_length, "implicit": implicit, "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,
+    "l2norm": unit_length, "implicit": implicit,
+    "detection": detection, "dropout": unchanged, "cost": unchanged, "contrastive": unchanged, "empty": unchanged,
     "activation": lambda t: activated(t, t.x), "logistic": lambda t: t.logistic(t.x),
 }  # fmt: skip
 

@@ -241,6 +241,34 @@ def shrink_range(t: Translation) -> Three:
     return _narrowed(t, _ranged(t, 0, 1, 2), *requantization_range(t))
 
 
+def _uniform(t: Translation, x: Value) -> tuple[Value, Value]:
+    """Scales and zero points, of all or along an axis, beside a tensor."""
+    axis, scales, zeros = int(t.option("quantization_axis", -1)), t.input(1), t.input(2)
+    if axis == -1:
+        return t.reshape(scales, ()), t.reshape(zeros, ())
+    shape = [size if n == axis else 1 for n, size in enumerate(x.shape)]
+    return t.reshape(scales, shape), t.reshape(zeros, shape)
+
+
+def uniform_quantize(t: Translation) -> Value:
+    """UniformQuantize: floor(x / scale + 1 / 2) + zero point, kept within bounds."""
+    x, dtype = t.input(0), t.dtype("Tout", "int8")
+    scale, zero = _uniform(t, x)
+    inverse = t.op("div", t.scalar(1.0, scale.dtype), scale)
+    level = t.op("floor", t.op("add", t.op("mul", x, inverse), t.scalar(0.5, x.dtype)))
+    level = t.op("clip", level, min=-(2.0**31), max=2.0**31 - 128)  # float32 below 2^31
+    ends = (int(t.option(f"quantization_{end}_val", n)) for end, n in zip(("min", "max"), _limits(dtype), strict=True))
+    low, high = ends
+    return t.cast(t.op("clip", t.op("add", t.cast(level, "int32"), zero), min=low, max=high), dtype)
+
+
+def uniform_dequantize(t: Translation) -> Value:
+    x = t.input(0)
+    scale, zero = _uniform(t, x)
+    steps = t.op("sub", t.cast(x, "int32"), zero)
+    return t.cast(t.op("mul", t.cast(steps, scale.dtype), scale), t.dtype("Tout", "float32"))
+
+
 # ---------------------------------------------------------------- products and sums
 def _product(t: Translation, function: Translator, a: _Ranged, b: _Ranged) -> Three:
     """A product of tensors whose zeros have been taken away, in int32."""
@@ -303,13 +331,16 @@ def add(t: Translation) -> Three:
 
 # ---------------------------------------------------------------- on integers alone
 def _kept(most: float | None) -> Translator:
-    """QuantizedRelu and its like: integers below the one for 0 become it, and those above a bound that."""
+    """QuantizedRelu and its like: integers below the one for 0 become it, and those above a bound that; the bound of
+    QuantizedReluX is an operand."""
 
     def translate(t: Translation) -> Three:
-        x = _ranged(t, 0, 1, 2)
-        ends = [_single_level(t, _number(t, v), x.low, x.high, x.data.dtype) for v in (0.0, most) if v is not None]
+        computed = t.kind == "QuantizedReluX"
+        x = _ranged(t, 0, 2, 3) if computed else _ranged(t, 0, 1, 2)
+        bound = _scalar_of(t, 1) if computed else None if most is None else _number(t, most)
+        ends = [_single_level(t, v, x.low, x.high, x.data.dtype) for v in (_number(t, 0.0), bound) if v is not None]
         y = t.op("maximum", x.data, ends[0])
-        if most is not None:
+        if bound is not None:
             y = t.op("minimum", y, ends[1])
         return y, x.low, x.high
 
@@ -356,6 +387,7 @@ TRANSLATORS: dict[str, Translator] = {
     "QuantizedAdd": add, "QuantizedAvgPool": pool, "QuantizedBiasAdd": add, "QuantizedConcat": concat,
     "QuantizedConcatV2": concat, "QuantizedConv2D": conv, "QuantizedDepthwiseConv2D": conv,
     "QuantizedMatMul": matmul, "QuantizedMaxPool": pool, "QuantizedMul": multiply, "QuantizedRelu": _kept(None),
-    "QuantizedRelu6": _kept(6.0), "QuantizedReshape": reshape, "RequantizationRange": requantization_range,
+    "QuantizedRelu6": _kept(6.0), "QuantizedReluX": _kept(None), "UniformQuantize": uniform_quantize,
+    "UniformDequantize": uniform_dequantize, "QuantizedReshape": reshape, "RequantizationRange": requantization_range,
     "Requantize": requantize,
 }  # fmt: skip

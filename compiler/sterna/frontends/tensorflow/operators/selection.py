@@ -15,6 +15,9 @@ from sterna.frontends.tflite.operators import selection as lite
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
 
+#: The greatest float32: where nothing bounds how fine levels are.
+_HUGE = float(np.finfo(np.float32).max)
+
 
 def gather(t: Translation) -> Any:
     axis = t.integer_of(2, "the axis") if t.has(2) else 0
@@ -179,25 +182,44 @@ def fake_quant(t: Translation) -> Value:
 
 
 def quantize_and_dequantize(t: Translation) -> Value:
+    """Numbers as the nearest level of a range, which is given or that of the data, for all or along an axis."""
     x = t.input(0)
-    if not t.option("range_given", False) or t.option("axis", -1) != -1:
-        raise t.unsupported("whose range is computed")
-    signed, bits = (
-        bool(t.option("signed_input", True)),
-        t.integer_of(3, "bits") if t.has(3) else int(t.option("num_bits", 8)),
-    )
-    least, most = float(t.scalar_of(1, "a bound")), float(t.scalar_of(2, "a bound"))
+    signed, axis = bool(t.option("signed_input", True)), int(t.option("axis", -1))
+    bits = t.integer_of(3, "bits") if t.has(3) else int(t.option("num_bits", 8))
     low = (-(1 << (bits - 1)) + int(bool(t.option("narrow_range", False)))) if signed else 0
     high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
-    scale = np.float32(min(low / least if low * least > 0 else np.inf, high / most if high * most > 0 else np.inf))
-    kept = t.op("clip", x, min=float(np.float32(low) / scale), max=float(np.float32(high) / scale))
-    level = t.op("mul", kept, t.scalar(scale, "float32"))
-    halves = "round_away" if t.option("round_mode", "HALF_TO_EVEN") != "HALF_TO_EVEN" else "round"
-    if halves == "round_away":
-        level = t.op("floor", t.op("add", level, t.scalar(0.5, "float32")))
+    wide = [size if n == axis else 1 for n, size in enumerate(x.shape)]
+    given = bool(t.option("range_given", t.kind != "QuantizeAndDequantizeV2"))
+    others = tuple(n for n in range(x.type.rank) if n != axis)
+    least, most = (
+        t.reshape(t.input(n), wide) if given else t.op(f"reduce_{end}", x, axes=others, keep_dims=True)
+        for n, end in ((1, "min"), (2, "max"))
+    )
+
+    def side(bound: Value, end: int) -> tuple[Value, Value]:
+        """(levels in 1, what a level stands for) if a bound is to be the lowest or the highest level."""
+        there = t.op("less" if end < 0 else "greater", bound, t.scalar(0.0, x.dtype))
+        one = t.op("where", there, bound, t.scalar(1.0, x.dtype))
+        if not end:
+            return (
+                t.op("expand", t.scalar(_HUGE, x.dtype), shape=bound.shape),
+                t.op("expand", t.scalar(0.0, x.dtype), shape=bound.shape),
+            )
+        scale = t.op("where", there, t.op("div", t.scalar(float(end), x.dtype), one), t.scalar(_HUGE, x.dtype))
+        return scale, t.op("div", bound, t.scalar(float(end), x.dtype))
+
+    (below, step_below), (above, step_above) = side(least, low), side(most, high)
+    first = t.op("less", below, above)
+    scale, step = t.op("where", first, below, above), t.op("where", first, step_below, step_above)
+    if given:
+        ends = (t.op("mul", t.scalar(float(end), x.dtype), step) for end in (low, high))
+        x = t.op("minimum", t.op("maximum", x, next(ends)), next(ends))
+    level = t.op("mul", x, scale)
+    if t.option("round_mode", "HALF_TO_EVEN") != "HALF_TO_EVEN":
+        level = t.op("floor", t.op("add", level, t.scalar(0.5, x.dtype)))
     else:
         level = t.op("round", level)
-    return t.op("mul", level, t.scalar(np.float32(1) / scale, "float32"))
+    return t.op("mul", level, step)
 
 
 #: Translators of TensorFlow Lite's operators, which do the same here.
@@ -218,6 +240,7 @@ TRANSLATORS: dict[str, Translator] = {
     "GatherNd": gather_nd, "GatherV2": gather, "InTopK": in_top_k, "InTopKV2": in_top_k, "MatrixBandPart": band_part,
     "OneHot": one_hot,
     "QuantizeAndDequantizeV2": quantize_and_dequantize, "QuantizeAndDequantizeV3": quantize_and_dequantize,
+    "QuantizeAndDequantizeV4": quantize_and_dequantize,
     "ReverseSequence": reverse_sequence, "ReverseV2": reverse, "Roll": roll,
     "ScatterNd": scatter_nd, "Select": select, "SelectV2": select, "SparseToDense": sparse_to_dense,
     "TensorScatterAdd": _update("add"),
