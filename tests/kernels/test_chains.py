@@ -251,3 +251,13 @@ def test_barriers_are_needed() -> None:
     for left_out in range(count):
         with pytest.raises(SternaError, match="E0306"):
             verify_threads(replace(program, body=without(program.body, iter(range(count)), left_out)))
+
+
+def test_all_work_is_counted() -> None:
+    """What the estimate counts of a chain is at least its multiply-adds, long sums in parts included, and its weights."""
+    n = Layers(2, 700)
+    (call,) = calls(n.graph(n.dense(n.dense(n.x, 90, "relu"), 300)), context())
+    found = chain_of_call(call, context().target)
+    assert found is not None
+    assert found.tasks * sum(nest.work for nest in found.nests) >= 2 * (700 * 90 + 90 * 300)
+    assert sum(nest.read for nest in found.nests) >= sum(array.nbytes for array in call.constants)

@@ -120,7 +120,7 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction(
             "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
         )
-    others = ("fragment_multiply_adds_per_ns", "buffers", "launch_ns", "copy_ns", "copied_bytes_per_ns")
+    others = ("fragment_multiply_adds_per_ns", "buffers", "launch_ns", "barrier_ns", "copy_ns", "copied_bytes_per_ns")
     for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *others):
         value = getattr(device, key)
         if not (math.isfinite(value) and value > 0):

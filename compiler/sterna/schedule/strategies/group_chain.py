@@ -226,9 +226,9 @@ class _Scheduling:
                 self._parts(acc, name, task)
             if name != out:
                 places[name] = self._threads(name)
+            self._count(name, sums, stored=name != out)
             for acc in sums:
                 self._in_register(acc, name, places[name])
-            self._count(name, sums, stored=name != out)
         threads = min(self.group, at_least(max(nest.elements for nest in self.nests)))
         return Chain(s, self.tasks, threads, tuple(self.nests))
 
@@ -316,8 +316,8 @@ class _Scheduling:
             own = s.cache_write(part)
             self.sliced[own] = self.sliced[acc]
             thread = self._threads(part)
-            self._in_register(own, part, thread)
             self._count(part, [own], stored=True)
+            self._in_register(own, part, thread)
             reduced, lanes = "lane", lanes // STEP if lanes > LAST else 0
 
     def _terms_are_neighbours(self, body: Reduce) -> bool:
@@ -345,7 +345,7 @@ class _Scheduling:
 
     # -- what it takes
     def _count(self, name: str, sums: Sequence[str], stored: bool) -> None:
-        """Adds a nest with its sums to what the estimate counts."""
+        """Adds a nest with its sums to what the estimate counts, before these are cut into parts in registers."""
         s = self.s
         elements = self._elements(name)
         work, read = elements, self._read(name)
