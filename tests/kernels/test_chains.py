@@ -170,7 +170,7 @@ def test_random_chains(dtype: str, device: opencl_host.Device) -> None:
     found = 0
 
     @settings(
-        max_examples=15 * MORE, deadline=None, derandomize=True, database=None,
+        max_examples=20 * MORE, deadline=None, derandomize=True, database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )  # fmt: skip
     @given(drawn(dtype))
@@ -254,7 +254,7 @@ def test_barriers_are_needed() -> None:
 
 
 def test_all_work_is_counted() -> None:
-    """What the estimate counts of a chain is at least its multiply-adds, long sums in parts included, and its weights."""
+    """What the estimate counts of a chain is at least its multiply-adds, those of long sums included, and its weights."""
     n = Layers(2, 700)
     (call,) = calls(n.graph(n.dense(n.dense(n.x, 90, "relu"), 300)), context())
     found = chain_of_call(call, context().target)
