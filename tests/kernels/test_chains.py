@@ -254,7 +254,7 @@ def test_barriers_are_needed() -> None:
 
 
 def test_all_work_is_counted() -> None:
-    """What the estimate counts of a chain is at least its multiply-adds, those of long sums included, and its weights."""
+    """What the estimate counts of a chain is at least its weights and multiply-adds, those of long sums included."""
     n = Layers(2, 700)
     (call,) = calls(n.graph(n.dense(n.dense(n.x, 90, "relu"), 300)), context())
     found = chain_of_call(call, context().target)
