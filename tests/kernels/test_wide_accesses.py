@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.driver import Options, compile_graph
+from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.integer import as_int
 from sterna.loops import program as P
@@ -23,6 +24,7 @@ from sterna.loops.threads import run_threads
 from sterna.loops.wide import at_once
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
 from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.layout import Layout
@@ -158,3 +160,9 @@ def test_every_operator_in_metal(part: int, tmp_path: Path) -> None:
     compiled = compile_graph(graph, "small", Options(with_wide(cuda_host.METAL.target)))
     assert "*(device const float4 *)" in compiled.source
     agree(cuda_host.run_model(compiled, inputs, tmp_path, 1, cuda_host.METAL), expected)
+
+
+def test_a_width_that_no_access_has(tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text('extends = "opencl"\n[threads]\naccess_bytes = 12\n')
+    with pytest.raises(SternaError, match="access_bytes is 12"):
+        load_target(str(tmp_path / "wrong.toml"))
