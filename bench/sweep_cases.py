@@ -95,7 +95,7 @@ def pooling() -> Iterator[Case]:
         text = f"k{k}-s{s}".replace(" ", "").replace("(", "").replace(")", "").replace(",", "x")
         yield m(f"pool-max-{text}", lambda k=k, s=s, p=p: nn.MaxPool2d(k, s, p), image)
         yield m(f"pool-avg-{text}", lambda k=k, s=s, p=p: nn.AvgPool2d(k, s, p), image)
-    yield m("pool-max-dilated", lambda: nn.MaxPool2d(3, 1, 2, 2), image)
+    yield m("pool-max-dilated", lambda: nn.MaxPool2d(3, 1, 1, 2), image)
     yield m("pool-max-indices", lambda: nn.MaxPool2d(3, 2, 1, return_indices=True), image)
     yield m("pool-lp", lambda: nn.LPPool2d(2, 3, 2), image)
     yield m("pool-max1d", lambda: nn.MaxPool1d(5, 2, 2), (1, 64, 501))
