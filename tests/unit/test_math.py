@@ -23,7 +23,9 @@ INF, NAN = np.inf, np.nan
 
 REFERENCE: dict[str, Callable[..., Array]] = {
     "exp": np.exp,
+    "expm1": np.expm1,
     "log": np.log,
+    "log1p": np.log1p,
     "sin": np.sin,
     "cos": np.cos,
     "tanh": np.tanh,
@@ -101,7 +103,7 @@ def all_magnitudes() -> Array:
 
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fma", "mul_add"])
-@pytest.mark.parametrize("op", ["exp", "log", "tanh", "erf", "sigmoid", "sin", "cos"])
+@pytest.mark.parametrize("op", ["exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid", "sin", "cos"])
 def test_float32(op: str, fused: bool) -> None:
     x = all_magnitudes()
     if op in ("sin", "cos"):
@@ -160,7 +162,7 @@ def test_float64(op: str, fused: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("op", ["exp", "log", "tanh", "erf", "sigmoid", "sin", "cos"])
+@pytest.mark.parametrize("op", ["exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid", "sin", "cos"])
 def test_narrow_types_are_computed_in_float32(op: str, dtype: Any) -> None:
     x = np.arange(2**16, dtype=np.uint16).view(dtype)
     x = x[np.abs(x.astype(np.float32)) < 2.0**31]

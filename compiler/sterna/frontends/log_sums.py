@@ -11,7 +11,7 @@ def log_sum_of_two(t: Emitter, a: Value, b: Value) -> Value:
     low, high = t.op("minimum", a, b), t.op("maximum", a, b)
     # Two infinities have no difference.
     gap = t.op("where", t.op("equal", low, high), t.scalar(0, a.dtype), t.op("sub", low, high))
-    return t.op("add", high, t.op("log", t.op("add", t.op("exp", gap), t.scalar(1, a.dtype))))
+    return t.op("add", high, t.op("log1p", t.op("exp", gap)))
 
 
 def running_log_sums(

@@ -40,7 +40,9 @@ from sterna.te.operations import rounded_to_tf32
 #: beyond 2**31 for zero. pow follows IEEE 754's rules for zeros, infinities and signs.
 MATH_ERROR_ULP: dict[str, float] = {
     "exp": 1.2,
+    "expm1": 1.6,
     "log": 1.0,
+    "log1p": 1.5,
     "tanh": 2.7,
     "erf": 2.1,
     "sigmoid": 2.5,
@@ -52,7 +54,9 @@ MATH_ERROR_ULP: dict[str, float] = {
 #: results. The error of pow grows with the magnitude of the result's logarithm to that of 2**1024.
 MATH_ERROR_ULP_FLOAT64: dict[str, float] = {
     "exp": 1.5,
+    "expm1": 2.0,
     "log": 1.5,
+    "log1p": 1.7,
     "tanh": 3.0,
     "erf": 3.0,
     "sigmoid": 3.0,
@@ -169,6 +173,17 @@ def _expm1(x: Expr, sign: int = 1) -> Expr:
     return _fma(power, w, _op("sub", power, one) if sign > 0 else _op("sub", one, power))
 
 
+def _exp_minus_one(x: Expr) -> Expr:
+    """exp(x) - 1 of any x. Half of it is computed, so that the power of two stays finite where the result is."""
+    form = _format(x)
+    lowest = -math.log(2) * (form.mantissa + 3)  # the result is -1 below
+    r, power = _reduce(_clamp(x, lowest, form.exp_range[1]), 1, form.bias - 1)
+    w = _fma(_op("mul", r, r), _horner(r, form.expm1), r)
+    half = _fma(power, w, _op("sub", power, 0.5))
+    # Zeros keep their sign, and subnormal numbers their digits.
+    return _select(_test("lt", _unary("abs", x), 2.0 ** (1 - form.bias)), x, _op("add", half, half))
+
+
 def _sigmoid(x: Expr) -> Expr:
     return _op("div", _const(1.0, x), _op("add", _exp(x, -1), 1.0))
 
@@ -219,6 +234,23 @@ def _log(x: Expr) -> Expr:
     y = _select(_test("lt", x, math.inf), y, x)
     y = _select(_test("lt", x, 0.0), math.nan, y)
     return _select(_test("eq", x, 0.0), -math.inf, y)
+
+
+def _log_one_plus(x: Expr) -> Expr:
+    """log(1 + x): the exponent e is that of the rounded 1 + x, r that of the exact one, x / 2**e + (1 / 2**e - 1)."""
+    form = _format(x)
+    bits = _op("sub", _bits(_op("add", x, 1.0), form.bits), form.two_thirds)
+    exponent = _cast(_cast(_op("shift_right", _bits(bits, form.signed), form.mantissa), "int32"), form.dtype)
+    # 4 / 2**e: the fourth of it is subnormal where x is greatest.
+    field = _op("and", bits, ((1 << dtypes.bits(form.dtype)) - 1) ^ ((1 << form.mantissa) - 1))
+    four = _bits(_op("sub", _const((form.bias + 2) << form.mantissa, field), field), form.dtype)
+    r = _fma(_op("mul", x, 0.25), four, _fma(four, 0.25, -1.0))
+    y = _op("mul", _op("mul", r, r), _horner(r, form.log))
+    y = _fma(exponent, form.ln2[0], _op("add", r, _fma(exponent, form.ln2[1], y)))
+    y = _select(_test("lt", _unary("abs", x), 2.0 ** (4 - form.bias)), x, y)
+    y = _select(_test("lt", x, math.inf), y, x)
+    y = _select(_test("lt", x, -1.0), math.nan, y)
+    return _select(_test("eq", x, -1.0), -math.inf, y)
 
 
 # ---------------------------------------------------------------- sine and cosine
@@ -346,7 +378,9 @@ def _tf32(x: Expr) -> Expr:
 
 _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "exp": _exp,
+    "expm1": _exp_minus_one,
     "log": _log,
+    "log1p": _log_one_plus,
     "sin": lambda x: _sine(x, False),
     "cos": lambda x: _sine(x, True),
     "tanh": _tanh,

@@ -27,7 +27,7 @@ def _clip(x: Expr, min: float | None, max: float | None) -> Expr:
 
 def _softplus(x: Expr) -> Expr:
     # exp never overflows this way.
-    return E.maximum(x, 0.0) + E.unary("log", 1.0 + _exp(-absolute(x)))
+    return E.maximum(x, 0.0) + E.unary("log1p", _exp(-absolute(x)))
 
 
 def _mish(x: Expr) -> Expr:
@@ -44,15 +44,15 @@ def _gelu(x: Expr, approximate: str) -> Expr:
 
 
 def _celu(x: Expr, alpha: float) -> Expr:
-    return E.maximum(x, 0.0) + E.minimum(alpha * (_exp(E.minimum(x, 0.0) / alpha) - 1.0), 0.0)
+    return E.maximum(x, 0.0) + E.minimum(alpha * E.unary("expm1", E.minimum(x, 0.0) / alpha), 0.0)
 
 
 def _selu(x: Expr, alpha: float, gamma: float) -> Expr:
-    return gamma * E.select(x > 0.0, x, alpha * (_exp(E.minimum(x, 0.0)) - 1.0))
+    return gamma * E.select(x > 0.0, x, alpha * E.unary("expm1", E.minimum(x, 0.0)))
 
 
 def _elu(x: Expr, alpha: float) -> Expr:
-    return E.select(x < 0.0, alpha * (_exp(E.minimum(x, 0.0)) - 1.0), x)
+    return E.select(x < 0.0, alpha * E.unary("expm1", E.minimum(x, 0.0)), x)
 
 
 def _shrink(x: Expr, bias: float, lambd: float) -> Expr:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
-from sterna.ops.formulas import at, map_elements, round_away
+from sterna.ops.formulas import at, map_elements, polynomial, round_away
 from sterna.ops.operator import Application, Attribute, Case, Fusion, Onnx, Operator, Types, case, unfit
 from sterna.ops.types import INTEGERS, NUMBERS, SIGNED_NUMBERS, broadcast, elementwise, present, same_dtype, single
 from sterna.te import expr as E
@@ -143,28 +143,70 @@ def _is_infinite(x: Expr, negative: bool, positive: bool) -> Expr:
     return E.compare("eq", x, -math.inf) if negative else E.const(False, "bool")
 
 
+#: atan(x) = x + x z (...) of z = x^2, |x| <= tan(pi / 8), the highest power first: of Cephes' atanf and fdlibm.
+_ATAN = {
+    "float32": (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1),
+    "float64": (
+        -1.62858201153657823623e-2, 3.65315727442169155270e-2, -4.97687799461593236017e-2, 5.83357013379057348645e-2,
+        -6.66107313738753120669e-2, 7.69187620504482999495e-2, -9.09088713343650656196e-2, 1.11111104054623557880e-1,
+        -1.42857142725034663711e-1, 1.99999999998764832476e-1, -3.33333333333329318027e-1,
+    ),
+}  # fmt: skip
+#: asin(x) = x + x z (...), |x| <= 1 / 2: a polynomial, and one over another.
+_ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
+_ASIN_ABOVE = (
+    3.47933107596021167570e-05, 7.91534994289814532176e-04, -4.00555345006794114027e-02, 2.01212532134862925881e-01,
+    -3.25565818622400915405e-01, 1.66666666666666657415e-01,
+)  # fmt: skip
+_ASIN_BELOW = (
+    7.70381505559019352791e-02, -6.88283971605453293030e-01, 2.02094576023350569471e+00, -2.40339491173441421878e+00,
+    1.0,
+)  # fmt: skip
+
+
 def _atan(x: Expr) -> Expr:
-    """Cephes' atanf: reduction to |x| <= tan(pi / 8), then a polynomial; about 2 ulp in float32."""
+    """By reduction to |x| <= tan(pi / 8); about 2 ulp."""
     size = absolute(x)
     large, middle = size > 2.414213562373095, size > 0.4142135623730950
     # The denominators are guarded because both sides of a select are evaluated.
     reduced = E.select(large, -1.0 / E.maximum(size, 1.0), E.select(middle, (size - 1.0) / (size + 1.0), size))
     offset = E.select(large, math.pi / 2, E.select(middle, E.const(math.pi / 4, x.dtype), 0.0))
     z = reduced * reduced
-    series = ((8.05374449538e-2 * z - 1.38776856032e-1) * z + 1.99777106478e-1) * z - 3.33329491539e-1
+    series = polynomial(z, _ATAN["float64" if x.dtype == "float64" else "float32"])
     angle = offset + (series * z * reduced + reduced)
     return E.select(x < 0.0, -angle, angle)
 
 
+def _arc(x: Expr) -> tuple[Expr, Expr]:
+    """Whether |x| > 1 / 2, and then asin(sqrt((1 - |x|) / 2)), which is half of acos |x|; else asin |x|."""
+    size = absolute(x)
+    far = size > 0.5
+    z = E.select(far, (1.0 - size) * 0.5, size * size)
+    root = E.select(far, E.unary("sqrt", z), size)
+    if x.dtype == "float64":
+        series = polynomial(z, _ASIN_ABOVE) / polynomial(z, _ASIN_BELOW)
+    else:
+        series = polynomial(z, _ASIN)
+    return far, root + root * (z * series)
+
+
 def _asin(x: Expr) -> Expr:
-    # atan2(x, sqrt(1 - x^2)) through the half angle, which keeps its digits near 1.
-    return 2.0 * _atan(x / (1.0 + E.unary("sqrt", (1.0 - x) * (1.0 + x))))
+    far, arc = _arc(x)
+    angle = E.select(far, math.pi / 2 - 2.0 * arc, arc)
+    return E.select(x < 0.0, -angle, angle)
+
+
+def _acos(x: Expr) -> Expr:
+    far, arc = _arc(x)
+    near = math.pi / 2 - E.select(x < 0.0, -arc, arc)
+    return E.select(far, E.select(x < 0.0, math.pi - 2.0 * arc, 2.0 * arc), near)
 
 
 def _sinh(x: Expr) -> Expr:
     # The series near 0, where the difference of exponentials would cancel.
     square = x * x
-    series = x + x * square * (1 / 6 + square * (1 / 120 + square * (1 / 5040)))
+    terms = [1 / math.factorial(n) for n in range(15 if x.dtype == "float64" else 7, 1, -2)]
+    series = x + x * square * polynomial(square, terms)
     half = E.unary("exp", x) * 0.5 - E.unary("exp", -x) * 0.5
     return E.select(absolute(x) < 0.5, series, half)
 
@@ -175,30 +217,23 @@ _FAR = 2.0**28  # 1 is less than half a unit of its last place, squared, even in
 def _asinh(x: Expr) -> Expr:
     size = absolute(x)
     square = size * size
-    value = _log_twice(size, _log1p(size + square / (1.0 + E.unary("sqrt", square + 1.0))))
+    value = _log_twice(size, E.unary("log1p", size + square / (1.0 + E.unary("sqrt", square + 1.0))))
     return E.select(x < 0.0, -value, value)
 
 
 def _acosh(x: Expr) -> Expr:
-    return _log_twice(x, _log1p(x - 1.0 + E.unary("sqrt", x - 1.0) * E.unary("sqrt", x + 1.0)))
+    return _log_twice(x, E.unary("log1p", x - 1.0 + E.unary("sqrt", x - 1.0) * E.unary("sqrt", x + 1.0)))
 
 
 def _atanh(x: Expr) -> Expr:
     size = absolute(x)
-    value = 0.5 * _log1p(2.0 * size / (1.0 - size))
+    value = 0.5 * E.unary("log1p", 2.0 * size / (1.0 - size))
     return E.select(x < 0.0, -value, value)
 
 
 def _log_twice(x: Expr, near: Expr) -> Expr:
     """log(2 x) where x is so large that its square could overflow, and 1 is nothing beside it; else `near`."""
     return E.select(x > _FAR, E.unary("log", x) + math.log(2.0), near)
-
-
-def _log1p(x: Expr) -> Expr:
-    """log(1 + x) with the rounding of 1 + x divided out (Kahan)."""
-    total = 1.0 + x
-    exact, log = E.compare("eq", total, 1.0), E.unary("log", total)
-    return E.select(x > _FAR, log, E.select(exact, x, log * x / E.select(exact, 1.0, total - 1.0)))
 
 
 # ---------------------------------------------------------------- operators with rules of their own
@@ -360,11 +395,13 @@ OPERATORS: tuple[Operator, ...] = (
     unary("reciprocal", "1 / x", lambda x: 1.0 / x, onnx="Reciprocal", low=0.25),
     unary("exp", "e to the power x", elementary("exp"), onnx="Exp", cases=_SPECIAL),
     unary("log", "the natural logarithm", elementary("log"), onnx="Log", low=0.1, high=9.0, cases=_SPECIAL),
+    unary("expm1", "e to the power x, less 1: accurate relative to itself near 0", elementary("expm1"), cases=_SPECIAL),
+    unary("log1p", "the natural logarithm of 1 + x", elementary("log1p"), low=-0.9, high=9.0, cases=_SPECIAL),
     unary("sin", "sine", elementary("sin"), onnx="Sin"),
     unary("cos", "cosine", elementary("cos"), onnx="Cos"),
     unary("tan", "tangent", lambda x: E.unary("sin", x) / E.unary("cos", x), onnx="Tan", low=-1.4, high=1.4),
     unary("asin", "inverse sine", _asin, onnx="Asin", low=-1.0, high=1.0),
-    unary("acos", "inverse cosine", lambda x: math.pi / 2 - _asin(x), onnx="Acos", low=-1.0, high=1.0),
+    unary("acos", "inverse cosine", _acos, onnx="Acos", low=-1.0, high=1.0),
     unary("atan", "inverse tangent", _atan, onnx="Atan", low=-9.0, high=9.0),
     unary("sinh", "hyperbolic sine", _sinh, onnx="Sinh"),
     unary("cosh", "hyperbolic cosine", lambda x: (E.unary("exp", x) + E.unary("exp", -x)) * 0.5, onnx="Cosh"),

@@ -78,3 +78,11 @@ def lowest(dtype: str) -> float | int:
     if dtypes.is_float(dtype):
         return float("-inf")
     return dtypes.limits(dtype)[0]
+
+
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """The polynomial with these coefficients, the highest power first, by Horner."""
+    total: Expr = E.const(coefficients[0], x.dtype)
+    for c in coefficients[1:]:
+        total = total * x + c
+    return total

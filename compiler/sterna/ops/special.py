@@ -7,7 +7,7 @@ follows the same formulas to 1e-9 at least, `ndtri` to 1e-6. The gamma function 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.polynomial import chebyshev
 
 from sterna.ops import bessel_series as series
 from sterna.ops.elementwise import FLOATS, absolute, binary, unary
+from sterna.ops.formulas import polynomial
 from sterna.ops.operator import Operator, case
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -54,14 +55,6 @@ def _log(x: Expr) -> Expr:
     return E.unary("log", x)
 
 
-def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """By Horner, the highest power first."""
-    total: Expr = E.const(coefficients[0], x.dtype)
-    for c in coefficients[1:]:
-        total = total * x + c
-    return total
-
-
 @cache
 def _powers(coefficients: tuple[float, ...], dtype: str) -> tuple[float, ...]:
     """A Chebyshev series as powers, the highest first; of float32 as many terms as it can tell."""
@@ -74,7 +67,7 @@ def _powers(coefficients: tuple[float, ...], dtype: str) -> tuple[float, ...]:
 def _series(x: Expr, end: float, coefficients: tuple[float, ...]) -> Expr:
     """A Chebyshev series of x from 0 to `end`; what is further counts as the end."""
     within = E.minimum(x, E.const(end, x.dtype))
-    return _polynomial(within * (2.0 / end) - 1.0, _powers(coefficients, x.dtype))
+    return polynomial(within * (2.0 / end) - 1.0, _powers(coefficients, x.dtype))
 
 
 # ---------------------------------------------------------------- gamma
@@ -95,7 +88,7 @@ def _lgamma(x: Expr) -> Expr:
     below, z = _reflected(x)
     z = E.minimum(z, E.const(1e30, x.dtype))  # infinity has no sum
     t = z + (_LANCZOS + 0.5)
-    log_t = math.log(_LANCZOS + 0.5) + _log1p(z / (_LANCZOS + 0.5))
+    log_t = math.log(_LANCZOS + 0.5) + E.unary("log1p", z / (_LANCZOS + 0.5))
     value = 0.5 * math.log(2 * math.pi) + (z + 0.5 - t / log_t) * log_t + _log(_lanczos(z))
     fraction = absolute(x) - E.unary("floor", absolute(x))
     sine = E.unary("sin", math.pi * E.select(fraction > 0.5, 1.0 - fraction, fraction))
@@ -106,13 +99,6 @@ def _lgamma(x: Expr) -> Expr:
     return E.select(E.unary("isnan", x), x, value)
 
 
-def _log1p(x: Expr) -> Expr:
-    """Of a positive number."""
-    total = 1.0 + x
-    exact = E.compare("eq", total, 1.0)
-    return E.select(exact, x, _log(total) * x / E.select(exact, 1.0, total - 1.0))
-
-
 def _digamma(x: Expr) -> Expr:
     below, z = _reflected(x)
     t = z + (_LANCZOS + 0.5)
@@ -120,7 +106,7 @@ def _digamma(x: Expr) -> Expr:
     for n, c in enumerate(_TERMS):
         step = z + float(n + 1)
         above = above - c / (step * step)
-    log_t = math.log(_LANCZOS + 0.5) + _log1p(z / (_LANCZOS + 0.5))
+    log_t = math.log(_LANCZOS + 0.5) + E.unary("log1p", z / (_LANCZOS + 0.5))
     value = log_t + above / _lanczos(z) - _LANCZOS / t
     # cot(pi x) by the distance from the nearest integer, which is exact.
     away = x - E.unary("rint", x)
@@ -150,18 +136,20 @@ def _zeta(s: Expr, q: Expr) -> Expr:
 
 
 # ---------------------------------------------------------------- the error function
-def _quantile(w: Expr) -> Expr:
-    """erfinv(x) / x for w = -log(1 - x^2)."""
-    near = _polynomial(w - 2.5, _NEAR)
+def _quantile(w: Expr, greatest: float) -> Expr:
+    """erfinv(x) / x for w = -log(1 - x^2), which is at most so great."""
+    near = polynomial(w - 2.5, _NEAR)
     root = E.unary("sqrt", E.maximum(w, E.const(5.0, w.dtype)))
-    far = _polynomial(root - 3.0, _FAR)
+    far = polynomial(root - 3.0, _FAR)
+    if greatest <= 16.0:
+        return E.select(w < 5.0, near, far)
     farthest = _series(1.0 / root - _LEAST_SHARE, _MOST_SHARE - _LEAST_SHARE, _FARTHEST) * root
     return E.select(w < 5.0, near, E.select(w < 16.0, far, farthest))
 
 
 def _erfinv(x: Expr) -> Expr:
     size = absolute(x)
-    value = _quantile(-_log((1.0 - size) * (1.0 + size))) * x
+    value = _quantile(-_log((1.0 - size) * (1.0 + size)), math.inf if x.dtype == "float64" else 16.0) * x
     if x.dtype == "float64":
         for _ in range(2):  # Newton: the polynomials are those of float32
             slope = 2 / math.sqrt(math.pi) * E.unary("exp", -value * value)
@@ -172,7 +160,7 @@ def _erfinv(x: Expr) -> Expr:
 
 def _ndtri(p: Expr) -> Expr:
     """sqrt(2) erfinv(2 p - 1), with 1 - x^2 = 4 p (1 - p), which keeps its digits near 0 and 1."""
-    value = math.sqrt(2.0) * _quantile(-_log(4.0 * p * (1.0 - p))) * (2.0 * p - 1.0)
+    value = math.sqrt(2.0) * _quantile(-_log(4.0 * p * (1.0 - p)), math.inf) * (2.0 * p - 1.0)
     nan, infinite = (E.const(v, p.dtype) for v in (math.nan, math.inf))
     value = E.select(E.compare("eq", p, 0.0), -infinite, E.select(E.compare("eq", p, 1.0), infinite, value))
     return E.select(E.binary("or", p < 0.0, p > 1.0), nan, value)

@@ -28,7 +28,7 @@ E = TypeVar("E", bound="Expr")
 #: of a fraction: to nearest, halves away from zero.
 UNARY = (
     *("neg", "abs", "sign", "logical_not", "invert", "flip_sign", "floor", "ceil", "rint", "trunc", "sqrt"),
-    *("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
+    *("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid", "isnan", "isinf"),
     "tf32",
 )
 #: Two-operand operations; minimum and maximum give NaN if either operand is NaN, as ONNX and NumPy do. `high_product`
@@ -43,7 +43,7 @@ BINARY = (
 )
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")
 #: Operations that the math lowering replaces by arithmetic before code is generated.
-MATH = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "pow", "tf32")
+MATH = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "sigmoid", "pow", "tf32")
 
 
 #: 1.5 * 2**23 (2**52): added to a float of size below 2**22 (2**51), it leaves the nearest integer (halves to even, as

@@ -123,7 +123,9 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 _MATH: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
+    "expm1": np.expm1,
     "log": np.log,
+    "log1p": np.log1p,
     "sin": np.sin,
     "cos": np.cos,
     "tanh": np.tanh,

@@ -158,24 +158,6 @@ def root(t: Translation) -> Value:
     return t.op("reciprocal", y) if name.startswith("r") else y
 
 
-def exp_minus_one(t: Translation) -> Value:
-    """exp(x) - 1; near 0 by tanh, which does not lose digits: 2 tanh(x / 2) / (1 - tanh(x / 2))."""
-    x = t.floats(t.input(0))
-    half = t.op("tanh", t.op("mul", x, t.number(0.5, x)))
-    near = t.op("div", t.op("mul", half, t.number(2, x)), t.op("sub", t.number(1, x), half))
-    far = t.op("sub", t.op("exp", x), t.number(1, x))
-    return t.op("where", t.op("less", t.op("abs", x), t.number(1, x)), near, far)
-
-
-def log_one_plus(t: Translation) -> Value:
-    """log(1 + x); near 0 by atanh, which does not lose digits: 2 atanh(x / (2 + x))."""
-    x = t.floats(t.input(0))
-    one = t.number(1, x)
-    near = t.op("mul", t.op("atanh", t.op("div", x, t.op("add", x, t.number(2, x)))), t.number(2, x))
-    far = t.op("log", t.op("add", x, one))
-    return t.op("where", t.op("less", t.op("abs", x), t.number(0.5, x)), near, far)
-
-
 def negated_truth(t: Translation) -> Value:
     y = t.op("logical_not", t.truth(t.input(0)))
     return y if t.kind.startswith("_np") else t.cast(y, t.input(0).dtype)
@@ -273,10 +255,12 @@ def _special(function: special.Function) -> Translator:
 _UNARIES: dict[str, Translator] = {
     "gamma": _special(special.gamma), "gammaln": _special(special.core("lgamma")),
     "digamma": _special(special.core("digamma")), "erfinv": _special(special.core("erfinv")),
-    **{name: _unary(name) for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf", "reciprocal")},
+    **{name: _unary(name) for name in (
+        "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf", "reciprocal",
+    )},
     **{f"arc{name}": _unary(f"a{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "abs": _kept("abs"), "sign": _kept("sign"), "negative": _kept("neg"), "square": square, "sqrt": root, "cbrt": root,
-    "log2": _log(2), "log10": _log(10), "log1p": log_one_plus, "expm1": exp_minus_one, "degrees": _times(180 / math.pi),
+    "log2": _log(2), "log10": _log(10), "degrees": _times(180 / math.pi),
     "radians": _times(math.pi / 180), "logical_not": negated_truth,
     **dict.fromkeys(("ceil", "floor", "fix", "trunc", "rint"), rounded),
 }  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sterna.frontends.emitter import is_float
-from sterna.frontends.pytorch.operators.mathematics import expm1_of
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -42,7 +41,7 @@ def elu(t: Translation) -> Value:
     if scale == 1 and inner == 1:
         return t.op("elu", x, alpha=alpha)
     wide = t.op("mul", x, t.scalar(inner, x.dtype)) if inner != 1 else x
-    below = t.op("mul", expm1_of(t, wide), t.scalar(alpha, x.dtype))
+    below = t.op("mul", t.op("expm1", wide), t.scalar(alpha, x.dtype))
     y = t.op("where", t.op("greater", x, t.scalar(0, x.dtype)), x, below)
     return t.op("mul", y, t.scalar(scale, x.dtype)) if scale != 1 else y
 

@@ -20,31 +20,8 @@ def _number(t: Translation, value: float, like: Value) -> Value:
     return t.scalar(value, like.dtype)
 
 
-def log1p_of(t: Translation, x: Value) -> Value:
-    """log(1 + x), exact for small x: what rounding 1 + x loses is put back."""
-    one = _number(t, 1, x)
-    u = t.op("add", one, x)
-    rest = t.op("sub", u, one)
-    exact = t.op("logical_or", t.op("equal", rest, _number(t, 0, x)), t.op("is_inf", u))
-    corrected = t.op("mul", t.op("log", u), t.op("div", x, t.op("where", exact, one, rest)))
-    return t.op("where", t.op("is_inf", u), t.op("log", u), t.op("where", exact, x, corrected))
-
-
-def log1p(t: Translation) -> Value:
-    return log1p_of(t, t.floating())
-
-
-def expm1_of(t: Translation, x: Value) -> Value:
-    """exp(x) - 1, exact for small x: 2 tanh(x / 2) / (1 - tanh(x / 2))."""
-    small = t.op("less", t.op("abs", x), _number(t, 0.5, x))
-    near = t.op("where", small, x, _number(t, 0, x))
-    h = t.op("tanh", t.op("mul", near, _number(t, 0.5, x)))
-    exact = t.op("div", t.op("mul", h, _number(t, 2, x)), t.op("sub", _number(t, 1, x), h))
-    return t.op("where", small, exact, t.op("sub", t.op("exp", x), _number(t, 1, x)))
-
-
-def expm1(t: Translation) -> Value:
-    return expm1_of(t, t.floating())
+def _plain(operator: str) -> Translator:
+    return lambda t: t.op(operator, t.floating())
 
 
 def scaled_log(factor: float) -> Translator:
@@ -177,7 +154,7 @@ def xlog1py(t: Translation) -> Value:
     x, y = t.together(t.operand("self"), t.operand("other"), floats=True)
     zero = _number(t, 0, x)
     none = t.op("logical_and", t.op("equal", x, zero), t.op("logical_not", t.op("is_nan", y)))
-    return t.op("where", none, zero, t.op("mul", x, log1p_of(t, y)))
+    return t.op("where", none, zero, t.op("mul", x, t.op("log1p", y)))
 
 
 def zeta(t: Translation) -> Value:
@@ -217,7 +194,7 @@ TRANSLATORS: dict[str, Translator] = {
     **{
         f"aten.{name}.default": function
         for name, function in {
-            "log1p": log1p, "special_log1p": log1p, "expm1": expm1, "special_expm1": expm1,
+            **{f"{prefix}{name}": _plain(name) for name in ("expm1", "log1p") for prefix in ("", "special_")},
             "log2": scaled_log(1 / math.log(2)), "log10": scaled_log(1 / math.log(10)), "exp2": exp2,
             "special_exp2": exp2, "erfc": erfc, "special_erfc": erfc, "atan2": atan2, "arctan2": atan2,
             "hypot": hypot, "logaddexp": log_add_exp, "logaddexp2": log_add_exp2, "angle": angle,

@@ -24,9 +24,9 @@ _SAME = {
     "Atan": "atan", "Atanh": "atanh", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
     "BitwiseXor": "bitwise_xor",
     "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Div": "div", "Equal": "equal", "Erf": "erf", "Exp": "exp",
-    "Floor": "floor", "Greater": "greater", "GreaterEqual": "greater_equal", "Inv": "reciprocal",
-    "Invert": "bitwise_not",
-    "IsNan": "is_nan", "Less": "less", "LessEqual": "less_equal", "Log": "log", "LogicalAnd": "logical_and",
+    "Expm1": "expm1", "Log1p": "log1p", "Floor": "floor", "Greater": "greater", "GreaterEqual": "greater_equal",
+    "Inv": "reciprocal", "Invert": "bitwise_not", "IsNan": "is_nan",
+    "Less": "less", "LessEqual": "less_equal", "Log": "log", "LogicalAnd": "logical_and",
     "LogicalNot": "logical_not", "LogicalOr": "logical_or", "Maximum": "maximum", "Minimum": "minimum", "Mul": "mul",
     "Neg": "neg", "Pow": "pow", "RealDiv": "div", "Reciprocal": "reciprocal", "Relu": "relu", "Rint": "round",
     "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan",
@@ -93,25 +93,6 @@ def rsqrt(t: Translation) -> Value:
 def erfc(t: Translation) -> Value:
     x = t.input(0)
     return t.op("sub", t.scalar(1, x.dtype), t.op("erf", x))
-
-
-def expm1(t: Translation) -> Value:
-    x = t.input(0)
-    # (e^x - 1) = 2 sinh(x / 2) e^(x / 2), which loses nothing near 0.
-    half = t.op("mul", x, t.scalar(0.5, x.dtype))
-    return t.op("mul", t.op("mul", t.scalar(2, x.dtype), t.op("sinh", half)), t.op("exp", half))
-
-
-def log1p(t: Translation) -> Value:
-    x = t.input(0)
-    # Kahan: log(u) x / (u - 1) for u = 1 + x, and x where u is 1.
-    one = t.scalar(1, x.dtype)
-    u = t.op("add", one, x)
-    same = t.op("equal", u, one)
-    rest = t.op("where", same, one, t.op("sub", u, one))
-    near = t.op("where", same, x, t.op("div", t.op("mul", t.op("log", u), x), rest))
-    infinite = t.op("is_inf", u, negative=False, positive=True)
-    return t.op("where", infinite, u, near)
 
 
 def _where_zero(test: int, build: Any) -> Translator:
@@ -390,10 +371,10 @@ TRANSLATORS: dict[str, Translator] = {
     "Betainc": incomplete_beta, "CheckNumericsV2": identity, "NextAfter": next_after, "Print": identity,
     "CustomAggregator": identity, "Igamma": _incomplete_gamma(False), "Igammac": _incomplete_gamma(True),
     "DisableCopyOnRead": assertion, "Einsum": einsum, "EnsureShape": identity, "Erfc": erfc,
-    "EuclideanNorm": euclidean_norm, "Expm1": expm1, "FloorDiv": floor_div,
+    "EuclideanNorm": euclidean_norm, "FloorDiv": floor_div,
     "FloorMod": lambda t: _remainder(t, truncated=False), "Identity": identity, "IdentityN": identities,
     "IsFinite": is_finite, "IsInf": lambda t: t.op("is_inf", t.input(0), negative=True, positive=True),
-    "L2Loss": l2_loss, "LeakyRelu": leaky_relu, "Log1p": log1p, "LogSoftmax": log_softmax, "MatMul": matmul,
+    "L2Loss": l2_loss, "LeakyRelu": leaky_relu, "LogSoftmax": log_softmax, "MatMul": matmul,
     "NoOp": assertion, "NotEqual": not_equal, "PlaceholderWithDefault": identity, "Prelu": prelu,
     "PreventGradient": identity, "RandomStandardNormal": random_normal, "RandomUniform": random_uniform,
     "Relu6": relu6, "Rsqrt": rsqrt, "Snapshot": identity, "Softmax": softmax, "Square": square,
@@ -405,5 +386,5 @@ TRANSLATORS: dict[str, Translator] = {
     "Zeta": lambda t: t.op("zeta", t.input(0), t.input(1)),
     "Xdivy": _where_zero(0, lambda t: t.op("div", t.input(0), t.input(1))),
     "Xlogy": _where_zero(0, lambda t: t.op("mul", t.input(0), t.op("log", t.input(1)))),
-    "Xlog1py": _where_zero(0, lambda t: t.op("mul", t.input(0), log1p(t.again(t.item(1))))),
+    "Xlog1py": _where_zero(0, lambda t: t.op("mul", t.input(0), t.op("log1p", t.item(1)))),
 }  # fmt: skip
