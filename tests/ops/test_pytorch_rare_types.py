@@ -97,6 +97,8 @@ def test_scalars_among_ranks() -> None:
 def test_ranges_of_integers_step_by_whole_numbers() -> None:
     (found,) = called("aten.arange.start_step", start=0.1, end=-7.9, step=-4.0, dtype=Type("int8"))
     assert (found.dtype, found.tolist()) == (np.int8, [0, -4])
+    (found,) = called("aten.arange.start_step", start=0.1, end=-7.9, step=-4.0, dtype=Type("uint8"))
+    assert found.tolist() == [0, 252]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "uint8"])

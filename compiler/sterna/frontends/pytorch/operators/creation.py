@@ -72,7 +72,8 @@ def arange(t: Translation) -> Value:
         if dtypes.is_integer(dtype):  # counts as many, of whole numbers
             first, stride = int(first), int(stride)
         values = t.op("mul", t.cast(t.counting(count), "float64"), t.scalar(stride, "float64"))
-        return t.cast(t.op("add", values, t.scalar(first, "float64")), dtype)
+        values = t.op("add", values, t.scalar(first, "float64"))
+        return t.cast(t.cast(values, "int64") if dtypes.is_integer(dtype) else values, dtype)  # -4 is 252 in 8 bits
     low, high, stride_ = (t.size_from(n) for n in (start, end, step))
     by = int(stride_)
     count_ = ceil_div(high - low, by) if by > 0 else ceil_div(low - high, -by)
