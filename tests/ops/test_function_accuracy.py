@@ -19,7 +19,7 @@ def _log_exp(x: Array) -> Array:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
 
 
-_SMALL = np.concatenate([np.logspace(-12, 0, 500), -np.logspace(-12, 0, 500)])
+_SMALL = np.concatenate([np.logspace(-12, 0, 500), -np.logspace(-12, 0, 500), [0.0, -0.0]])
 _UNIT = np.concatenate([np.linspace(-1, 1, 4001), np.clip(_SMALL, -1, 1), 1 - np.logspace(-7, -1, 200)])
 _WIDE = np.concatenate([np.linspace(-20, 20, 4001), _SMALL])
 _FUNCTIONS: dict[str, tuple[Callable[[Array], Array], Array]] = {
@@ -51,5 +51,7 @@ def test_within_four_units(name: str, dtype: Any) -> None:
         np.testing.assert_array_equal(found[~finite], exact[~finite].astype(dtype))
         spacing = np.spacing(np.maximum(np.abs(exact[finite]).astype(dtype), np.finfo(dtype).tiny))
         error = np.abs(found[finite].astype(np.longdouble) - exact[finite]) / spacing
+        zeros = exact == 0
+        np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(exact[zeros]))
     worst = int(np.argmax(error))
     assert error[worst] <= 4, f"{name}({x[finite][worst]!r}) is {error[worst]} units off"

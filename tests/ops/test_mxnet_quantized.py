@@ -16,7 +16,6 @@ from sterna.frontends.frontend import ReadOptions
 from support.mxnet_symbols import parameters
 
 Array = np.ndarray
-RNG = np.random.default_rng(17)
 SYMMETRIC = {"int8": 127, "int32": 2**31 - 1}
 
 
@@ -62,7 +61,7 @@ def quantized(x: Array, low: float, high: float, dtype: str = "int8") -> Array:
 
 
 def drawn(*shape: int) -> Array:
-    return RNG.normal(size=shape).astype(np.float32)
+    return np.random.default_rng(17).normal(size=shape).astype(np.float32)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -94,9 +93,10 @@ def test_signs_follow_the_calibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_products_of_integers(tmp_path: Path, kind: str, dtype: str) -> None:
     """With a bias of its own range, and back to 8 bits by a calibration."""
-    x = RNG.integers(0 if dtype == "uint8" else -127, 127, (2, 3, 5, 6) if kind == "conv" else (4, 6)).astype(dtype)
-    w = RNG.integers(-127, 128, (4, 3, 3, 3) if kind == "conv" else (5, 6)).astype(np.int8)
-    b = RNG.integers(-127, 128, w.shape[0]).astype(np.int8)
+    rng = np.random.default_rng(17)
+    x = rng.integers(0 if dtype == "uint8" else -127, 127, (2, 3, 5, 6) if kind == "conv" else (4, 6)).astype(dtype)
+    w = rng.integers(-127, 128, (4, 3, 3, 3) if kind == "conv" else (5, 6)).astype(np.int8)
+    b = rng.integers(-127, 128, w.shape[0]).astype(np.int8)
     s = Symbol()
     ranges = [s.input(one(value), weight=True) for value in (0.0, 2.0, -0.5, 0.4, -3.0, 2.0)]
     said = {"kernel": (3, 3), "num_filter": 4, "pad": (1, 1)} if kind == "conv" else {"num_hidden": 5}
@@ -119,7 +119,8 @@ def test_products_of_integers(tmp_path: Path, kind: str, dtype: str) -> None:
 
 
 def test_sums_products_and_joined_tensors(tmp_path: Path) -> None:
-    a, b = (RNG.integers(-127, 128, (3, 4)).astype(np.int8) for _ in range(2))
+    rng = np.random.default_rng(17)
+    a, b = (rng.integers(-127, 128, (3, 4)).astype(np.int8) for _ in range(2))
     s = Symbol()
     ends = [s.input(one(value)) for value in (-1.0, 1.0, -3.0, 2.0)]
     x, y = s.input(a), s.input(b)
@@ -137,7 +138,8 @@ def test_sums_products_and_joined_tensors(tmp_path: Path) -> None:
 
 
 def test_layers_of_integers_alone(tmp_path: Path) -> None:
-    x = RNG.integers(-127, 128, (2, 3, 4, 4)).astype(np.int8)
+    rng = np.random.default_rng(17)
+    x = rng.integers(-127, 128, (2, 3, 4, 4)).astype(np.int8)
     s = Symbol()
     operands = [s.input(x), s.input(one(-1)), s.input(one(1))]
     window = {"kernel": (2, 2), "stride": (2, 2)}
@@ -159,7 +161,8 @@ def test_layers_of_integers_alone(tmp_path: Path) -> None:
 
 
 def test_normalized_integers(tmp_path: Path) -> None:
-    x = RNG.integers(-127, 128, (2, 3, 4)).astype(np.int8)
+    rng = np.random.default_rng(17)
+    x = rng.integers(-127, 128, (2, 3, 4)).astype(np.int8)
     gamma, beta, mean = drawn(3), drawn(3), drawn(3)
     variance = np.abs(drawn(3)) + np.float32(0.5)
     s = Symbol()

@@ -10,10 +10,10 @@ import pytest
 
 from sterna.debug.interpret import interpret
 from sterna.frontends.formats import read_model
+from sterna.ir import dtypes
 from support.graph_defs import GraphWriter, Kind
 
 Array = np.ndarray
-RNG = np.random.default_rng(23)
 
 
 def run(folder: Path, op: str, *inputs: Array, constants: tuple[Any, ...] = (), **said: Any) -> list[Array]:
@@ -41,7 +41,8 @@ def levels(x: Array, low: Any, high: Any, bits: int, signed: bool, narrow: bool,
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize(("signed", "narrow", "up"), [(True, False, False), (True, True, True), (False, False, False)])
 def test_the_nearest_levels(tmp_path: Path, op: str, given: bool, signed: bool, narrow: bool, up: bool) -> None:
-    x = RNG.uniform(-2, 3, (4, 5)).astype(np.float32)
+    rng = np.random.default_rng(23)
+    x = rng.uniform(-2, 3, (4, 5)).astype(np.float32)
     ends = [np.float32(-1.5), np.float32(2.0)] if given else [np.float32(0), np.float32(0)]
     bits = [np.int32(6)] if op.endswith("V3") else []
     said = {} if bits else {"num_bits": 6}
@@ -55,9 +56,29 @@ def test_the_nearest_levels(tmp_path: Path, op: str, given: bool, signed: bool, 
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("op", "given"), [("V2", False), ("V3", True), ("V4", False)])
+def test_ranges_that_attributes_leave_out(tmp_path: Path, op: str, given: bool) -> None:
+    """Saved models leave out attributes that have their default."""
+    x = np.array([[-1.0, 0.25, 3.0]], np.float32)
+    bits = [np.int32(8)] if op == "V3" else []
+    ends = (np.float32(-2), np.float32(2))
+    (found,) = run(tmp_path, f"QuantizeAndDequantize{op}", x, constants=(*ends, *bits))
+    low, high = ends if given else (-1.0, 3.0)
+    np.testing.assert_allclose(found, levels(x, low, high, 8, True, False, False, given), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_zeros_have_no_range(tmp_path: Path, dtype: str) -> None:
+    x = np.zeros((2, 3), dtypes.to_numpy(dtype))
+    ends = (np.zeros((), x.dtype), np.zeros((), x.dtype))
+    (found,) = run(tmp_path, "QuantizeAndDequantizeV4", x, constants=ends, range_given=False)
+    assert (found == 0).all()
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_levels_along_an_axis(tmp_path: Path, given: bool) -> None:
-    x = RNG.uniform(-2, 3, (4, 3)).astype(np.float32)
+    rng = np.random.default_rng(23)
+    x = rng.uniform(-2, 3, (4, 3)).astype(np.float32)
     low, high = np.array([-1, -2, -0.5], np.float32), np.array([1, 1, 3], np.float32)
     (found,) = run(tmp_path, "QuantizeAndDequantizeV4", x, low, high, axis=1, range_given=given)
     for n in range(3):
@@ -69,7 +90,8 @@ def test_levels_along_an_axis(tmp_path: Path, given: bool) -> None:
 
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_uniform_levels_and_back(tmp_path: Path, axis: int) -> None:
-    x = RNG.uniform(-9, 9, (4, 3)).astype(np.float32)
+    rng = np.random.default_rng(23)
+    x = rng.uniform(-9, 9, (4, 3)).astype(np.float32)
     scale = np.array([0.05, 0.1, 0.02], np.float32) if axis == 1 else np.float32(0.05)
     zero = np.array([3, -7, 0], np.int32) if axis == 1 else np.int32(3)
     said = {"quantization_axis": axis, "quantization_min_val": -127, "quantization_max_val": 127}

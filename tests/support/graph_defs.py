@@ -11,7 +11,7 @@ from sterna.frontends.tensorflow.schema import message
 
 KINDS = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int64": 9, "bool": 10, "int8": 6, "float16": 19,
-    "complex64": 8,
+    "complex64": 8, "bfloat16": 14,
 }  # fmt: skip
 
 

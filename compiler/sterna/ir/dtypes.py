@@ -78,6 +78,11 @@ def limits(dtype: str) -> tuple[int, int]:
     return (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed(dtype) else (0, (1 << width) - 1)
 
 
+def greatest(dtype: str) -> float:
+    """The greatest finite number of a floating-point type."""
+    return float(ml_dtypes.finfo(to_numpy(dtype)).max)
+
+
 def highest_bit(dtype: str) -> int:
     """The number of an integer type that has only its highest bit set."""
     low, high = limits(dtype)

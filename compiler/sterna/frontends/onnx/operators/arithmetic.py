@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from sterna.errors import error
 from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
@@ -222,7 +220,7 @@ def _log_sum_exp(t: Translation, x: Value, axes: tuple[int, ...] | None) -> Valu
         raise error("E0108", f"elements of type {x.dtype} are not allowed")
     peak = t.op("reduce_max", x, axes=axes, keep_dims=True)
     # Infinities are not subtracted from themselves.
-    limit = float(np.finfo(dtypes.to_numpy(x.dtype)).max) if x.dtype != "bfloat16" else 3e38
+    limit = dtypes.greatest(x.dtype)
     peak = t.op("clip", peak, min=-limit, max=limit)
     total = t.op("reduce_sum", t.op("exp", t.op("sub", x, peak)), axes=axes, keep_dims=True)
     y = t.op("add", t.op("log", total), peak)

@@ -27,12 +27,11 @@ def _wanted(t: Translation, x: Value) -> tuple[list[float] | None, list[Int] | N
     if factors is None:
         return None, sizes
     numbers = [float(each) for each in factors]
-    known = [int(n) if n.is_const else None for n in x.shape[2:]]
-    if sizes is None and any(
-        n is not None and math.floor(n * f) != math.floor(n * float(np.float32(f)))
-        for n, f in zip(known, numbers, strict=True)
-    ):  # 20 times 0.9 is 18, and less in float32, which a resize has its factors in
-        return None, [as_int(math.floor(int(n) * f)) for n, f in zip(x.shape[2:], numbers, strict=True)]
+    if sizes is None and all(n.is_const for n in x.shape[2:]):
+        known = list(zip(map(int, x.shape[2:]), numbers, strict=True))
+        # 20 times 0.9 is 18, and less in float32, which a resize has its factors in.
+        if any(math.floor(n * f) != math.floor(n * float(np.float32(f))) for n, f in known):
+            return None, [as_int(math.floor(n * f)) for n, f in known]
     if sizes is not None:
         reached = [math.floor(int(n) * f) if n.is_const else None for n, f in zip(x.shape[2:], numbers, strict=True)]
         if any(a is None or b != a for a, b in zip(reached, sizes, strict=True)):

@@ -12,11 +12,9 @@ from sterna.frontends.emitter import MOST_TAPS, axes_of
 from sterna.frontends.tensorflow.translation import Translation, Translator
 from sterna.frontends.tflite.operators import segments
 from sterna.frontends.tflite.operators import selection as lite
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
-
-#: The greatest float32: where nothing bounds how fine levels are.
-_HUGE = float(np.finfo(np.float32).max)
 
 
 def gather(t: Translation) -> Any:
@@ -189,8 +187,9 @@ def quantize_and_dequantize(t: Translation) -> Value:
     low = (-(1 << (bits - 1)) + int(bool(t.option("narrow_range", False)))) if signed else 0
     high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
     wide = [size if n == axis else 1 for n, size in enumerate(x.shape)]
-    given = bool(t.option("range_given", t.kind != "QuantizeAndDequantizeV2"))
+    given = bool(t.option("range_given", t.kind == "QuantizeAndDequantizeV3"))
     others = tuple(n for n in range(x.type.rank) if n != axis)
+    huge = dtypes.greatest(x.dtype)  # where nothing bounds how fine levels are
     least, most = (
         t.reshape(t.input(n), wide) if given else t.op(f"reduce_{end}", x, axes=others, keep_dims=True)
         for n, end in ((1, "min"), (2, "max"))
@@ -202,10 +201,10 @@ def quantize_and_dequantize(t: Translation) -> Value:
         one = t.op("where", there, bound, t.scalar(1.0, x.dtype))
         if not end:
             return (
-                t.op("expand", t.scalar(_HUGE, x.dtype), shape=bound.shape),
+                t.op("expand", t.scalar(huge, x.dtype), shape=bound.shape),
                 t.op("expand", t.scalar(0.0, x.dtype), shape=bound.shape),
             )
-        scale = t.op("where", there, t.op("div", t.scalar(float(end), x.dtype), one), t.scalar(_HUGE, x.dtype))
+        scale = t.op("where", there, t.op("div", t.scalar(float(end), x.dtype), one), t.scalar(huge, x.dtype))
         return scale, t.op("div", bound, t.scalar(float(end), x.dtype))
 
     (below, step_below), (above, step_above) = side(least, low), side(most, high)
