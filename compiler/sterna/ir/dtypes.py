@@ -80,7 +80,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 def greatest(dtype: str) -> float:
     """The greatest finite number of a floating-point type."""
-    return float(ml_dtypes.finfo(to_numpy(dtype)).max)
+    return float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
 
 
 def highest_bit(dtype: str) -> int:
