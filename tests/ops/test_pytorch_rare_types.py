@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from support.exported_programs import Type
+from sterna.frontends.formats import read_model
+from support.exported_programs import Program, Type
 from support.pytorch_calls import called, close
 
 
@@ -119,3 +122,14 @@ def test_sums_at_masked_places() -> None:
     wanted = np.zeros((3, 4))
     wanted[0, 1], wanted[2, 3] = 5, 8
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_factors_of_a_known_and_an_open_size(tmp_path: Path) -> None:
+    """20 times 0.9 is 18, and less in float32; the other size is not known when the graph is read."""
+    program = Program()
+    width = program.open("w", 2, 40)
+    x = program.input("x", (1, 2, 20, width))
+    program.output(program.call("aten.upsample_nearest2d.vec", input=x, output_size=None, scale_factors=[0.9, 0.5]))
+    graph = read_model(program.write(tmp_path / "model.pt2"))
+    height, columns = graph.outputs[0].type.shape[2:]
+    assert (int(height), columns.is_const) == (18, False)

@@ -16,6 +16,15 @@ from sterna.ir.integer import Int, as_int
 _SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
 
 
+def _reaching(size: Int, factor: float) -> float:
+    """A factor that gives the same size in float32, which a resize has its factors in: 20 times 0.9 is 18, and less
+    there."""
+    short = np.float32(factor)
+    if size.is_const and math.floor(int(size) * factor) != math.floor(int(size) * float(short)):
+        return float(np.nextafter(short, np.float32(np.inf if short < factor else 0)))
+    return factor
+
+
 def _wanted(t: Translation, x: Value) -> tuple[list[float] | None, list[Int] | None]:
     """(factors, sizes) of the spatial dimensions: what positions are computed from comes first."""
     spatial = x.type.rank - 2
@@ -27,11 +36,8 @@ def _wanted(t: Translation, x: Value) -> tuple[list[float] | None, list[Int] | N
     if factors is None:
         return None, sizes
     numbers = [float(each) for each in factors]
-    if sizes is None and all(n.is_const for n in x.shape[2:]):
-        known = list(zip(map(int, x.shape[2:]), numbers, strict=True))
-        # 20 times 0.9 is 18, and less in float32, which a resize has its factors in.
-        if any(math.floor(n * f) != math.floor(n * float(np.float32(f))) for n, f in known):
-            return None, [as_int(math.floor(n * f)) for n, f in known]
+    if sizes is None:
+        numbers = [_reaching(n, f) for n, f in zip(x.shape[2:], numbers, strict=True)]
     if sizes is not None:
         reached = [math.floor(int(n) * f) if n.is_const else None for n, f in zip(x.shape[2:], numbers, strict=True)]
         if any(a is None or b != a for a, b in zip(reached, sizes, strict=True)):
