@@ -21,7 +21,7 @@ from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.ops.formulas import HALF
 from sterna.options import WEIGHTS, Options
-from sterna.passes import byte_signs, dumps, group_operands, place, scale_in_integers
+from sterna.passes import byte_signs, chains, dumps, group_operands, place, scale_in_integers
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
@@ -176,6 +176,13 @@ def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
     return Outline(graph, views, sequence, replace(plan, positions=kept))
 
 
+def _chains(grouped: Grouped, context: PassContext) -> Grouped:
+    def placed(apart: Grouped) -> Outline:
+        return place.place(_memory(_linearize(apart, context), context), context)
+
+    return chains.join_chains(grouped, context, placed)
+
+
 def _scratch(finished: Finished, context: PassContext) -> Finished:
     """The scratch of every call has a place in one of the memories, or in the arena."""
     sizes = [finished.kernels[k].function.scratch_bytes for k in finished.kernel_of]
@@ -279,6 +286,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
     Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
     Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
+    Pass("chains", _chains, (("chains", dumps.groups_text),), checks.verify_groups, chains.applies),
     Pass("recompute", recompute, (("recompute", dumps.groups_text),), checks.verify_groups),
     Pass(
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),

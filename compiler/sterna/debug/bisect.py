@@ -255,7 +255,7 @@ class _Search:
         graph = simulation.graph
         known: dict[Value, Array] = {}
         interpret(graph, self.inputs, known.__setitem__)
-        computed = {value for group in states["join"].groups[graph] for value in group.outputs}
+        computed = {value for group in states["chains"].groups[graph] for value in group.outputs}
         for node in graph.nodes:
             for value in node.outputs:
                 if value in computed and value.type.elements != 0:
@@ -270,11 +270,13 @@ class _Search:
         return {name: self.strings.texts(np.array(simulation.value(value))) for value, name in pairs}
 
     def stage_of_calls(self, states: Mapping[str, Any]) -> str:
-        """Whether the calls are right where no groups are joined: then it is the joining."""
+        """The pass before whose groups the calls are right: what joins them, or else makes calls of them."""
         linearize = next(each for each in pipeline.PIPELINE if each.name == "linearize")
-        got = self.results(self.simulated(linearize.run(states["fuse"], self.context)))
-        right = all(compare(name, array, self.wanted[name]).error <= self.tolerance for name, array in got.items())
-        return "join" if right else "linearize"
+        for before, wrong in (("join", "chains"), ("fuse", "join")):
+            got = self.results(self.simulated(linearize.run(states[before], self.context)))
+            if all(compare(name, array, self.wanted[name]).error <= self.tolerance for name, array in got.items()):
+                return wrong
+        return "linearize"
 
     def whole(self) -> Fault | None:
         """The bundle itself: what its parts do not explain is the memory plan's, if it is gone without one."""

@@ -8,25 +8,30 @@ but no more of the device than these groups works on them. Both are estimated fr
 if each had all of the device, a chain by the share that its groups have. A chain grows from its end, by whatever group
 makes the estimate shorter, or two of them where the first alone makes none.
 
-What takes no part: kernels over open sizes or elements of less than a byte; recurrences, branches and loops; operators
-that are loop programs (sorts, scans, trees); several results that others read; pads, concatenations, slices and other
-tensors that lie within one another, but for reshapes; and what shared memory does not hold.
+No CPU computes a chain. So chains are made only of what stays on the device when no kernels are joined so: places are
+chosen once without chains (`passes.place`), and once more with them, where they are to stay.
+
+What takes no part: what `passes.join` has made one kernel; graphs of regions, which control runs on the CPU; kernels
+over open sizes or elements of less than a byte; recurrences, branches and loops; operators that are loop programs
+(sorts, scans, trees); several results that others read; pads, concatenations, slices and other tensors that lie within
+one another, but for reshapes; and what shared memory does not hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from sterna.errors import SternaError
 from sterna.ir.graph import Node, Value
 from sterna.ops import operator
+from sterna.passes.context import PassContext
 from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.device_cost import chain_ns, chain_of_call, on_device
 from sterna.passes.fuse import Group
-from sterna.passes.kernels import Call, calls_of
+from sterna.passes.kernels import CPU, Call, calls_of
 from sterna.passes.partition import Partition
-from sterna.passes.stages import call_bytes
-from sterna.targets.target import Target
+from sterna.passes.place import may_stay
+from sterna.passes.stages import Grouped, Outline, call_bytes
 
 #: Of the estimate for kernels apart, what a chain has to save.
 GAIN = 0.15
@@ -36,29 +41,46 @@ LIMIT = 48
 _WORTH = 4
 
 
-def find_chains(partition: Partition, target: Target, decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
-    """The nodes of each such kernel, in order."""
-    if target.device is None or target.threads is None:
-        return ()
-    return _Finder(partition, target, decide).run()
+def applies(context: PassContext) -> bool:
+    return context.target.device is not None and context.target.threads is not None
+
+
+def join_chains(grouped: Grouped, context: PassContext, placed: Callable[[Grouped], Outline]) -> Grouped:
+    """The groups, with those of a chain as one.
+
+    Args:
+        placed: chooses where the kernels of groups run.
+    """
+    partition = Partition(grouped.graph, grouped.views, grouped.groups[grouped.graph])
+    finder = _Finder(partition, context)
+    if not finder.run():
+        return grouped  # as in most models: no place is asked for
+    there = {value for call in placed(grouped).sequence.calls if call.place == CPU for value in call.outputs}
+    kept = {node for group in partition.groups if not there.isdisjoint(group.outputs) for node in group.nodes}
+    chains = finder.run(kept, context.decide)
+    computed = {node for chain in chains for node in chain if node in grouped.views.removed}
+    views = grouped.views.computing(computed) if computed else grouped.views
+    groups = {**grouped.groups, grouped.graph: partition.joined(chains, on_device=True)}
+    return Grouped(grouped.graph, views, groups)
 
 
 class _Finder:
-    def __init__(self, partition: Partition, target: Target, decide: Decide):
-        self.partition, self.target, self.decide = partition, target, decide
-        assert target.device is not None
-        self.device = target.device
-        self.group_of = {node: group for group in partition.groups for node in group.nodes}
+    def __init__(self, partition: Partition, context: PassContext):
+        self.partition, self.context, self.target = partition, context, context.target
+        assert self.target.device is not None
+        self.device = self.target.device
         self.alone: dict[Group, float | None] = {}
+        self.joined: dict[tuple[Node, ...], float | None] = {}
 
-    def run(self) -> tuple[tuple[Node, ...], ...]:
-        taken: set[Node] = set()
+    def run(self, kept: Set[Node] = frozenset(), decide: Decide = by_rule) -> tuple[tuple[Node, ...], ...]:
+        """The nodes of each chain, in order; none of those that are kept from them."""
+        taken: set[Node] = set(kept)
         found: list[tuple[Node, ...]] = []
         for last in reversed(self.partition.groups):
             if last.nodes[0] in taken or self.apart(last) is None:
                 continue
             chain = self.grown(last, taken)
-            if len(chain) > 1 and self.decide("joined", nodes := self.nodes(chain), (True, False), True):
+            if len(chain) > 1 and decide("joined", nodes := self.nodes(chain), (True, False), True):
                 taken.update(nodes)
                 found.append(nodes)
         return tuple(found)
@@ -144,12 +166,12 @@ class _Finder:
     def _apart(self, group: Group) -> float | None:
         threads = self.target.threads
         assert threads is not None
-        if len(group.outputs) != 1 or group.nodes[0] in self.partition.views.written:
+        if group.joined or len(group.outputs) != 1 or group.nodes[0] in self.partition.views.written:
             return None
         if any(node.regions or operator(node.op).program is not None for node in group.nodes):
             return None
         call = self.call(group)
-        if call is None:
+        if call is None or not may_stay(call, self.context):
             return None
         constants = sum(array.nbytes for array in call.constants)
         share = self.device.bytes_per_ns / threads.multiprocessors
@@ -160,10 +182,17 @@ class _Finder:
     def together(self, chain: list[Group]) -> float | None:
         """Nanoseconds of a chain; None where it is none."""
         nodes = self.nodes(chain)
-        if len(nodes) > LIMIT:
+        if nodes not in self.joined:
+            self.joined[nodes] = self._together(Group(nodes, chain[0].outputs))
+        return self.joined[nodes]
+
+    def _together(self, group: Group) -> float | None:
+        if len(group.nodes) > LIMIT:
             return None
-        call = self.call(Group(nodes, chain[0].outputs))
-        found = None if call is None else chain_of_call(call, self.target)
+        call = self.call(group)
+        if call is None or not may_stay(call, self.context):
+            return None
+        found = chain_of_call(call, self.target)
         return None if found is None else chain_ns(found, self.target) + self.device.launch_ns
 
     def call(self, group: Group) -> Call | None:
@@ -176,4 +205,4 @@ class _Finder:
         return call
 
 
-__all__ = ["find_chains"]
+__all__ = ["applies", "join_chains"]

@@ -29,10 +29,17 @@ _LIGHT = (Fusion.BROADCAST, Fusion.INJECTIVE)
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Nodes of one kernel in order, and the one value that leaves it (or all results of a node of its own)."""
+    """Nodes of one kernel in order, and the one value that leaves it (or all results of a node of its own).
+
+    Args:
+        joined: it is made of several groups (`passes.join`); on_device: only groups of threads compute it, so that it
+            cannot move to the CPU (`passes.chains`).
+    """
 
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
+    joined: bool = False
+    on_device: bool = False
 
 
 def fuse_all(graph: Graph, views: Views, decide: Decide = by_rule) -> dict[Graph, tuple[Group, ...]]:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
-from sterna.passes.chains import find_chains
 from sterna.passes.context import PassContext
 from sterna.passes.decisions import Decide
 from sterna.passes.fuse import Group
@@ -35,8 +34,8 @@ RECOGNIZERS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (
 )
 
 
-#: Those of kernels that groups of threads run.
-GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention, find_chains)
+#: Those of kernels that groups of threads run; chains are a pass of their own (`passes.chains`).
+GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention,)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:

@@ -45,6 +45,7 @@ class Call:
         assigns: it only copies a region's result to where it belongs, and is not needed where it is made there.
         key: equal keys mean equal kernels.
         place: where it runs: on the CPU, or on the device of that kind.
+        on_device: only groups of threads compute it, so that it has to run there.
         shared: writes the loop program of an opaque operator for tasks that groups of threads run, if there is one.
     """
 
@@ -59,6 +60,7 @@ class Call:
     key: str
     assigns: bool = False
     place: str = CPU
+    on_device: bool = False
     shared: Callable[[ThreadGroup], Function | None] | None = None
 
     def program(self, threads: Threads | None, memories: Sequence[Memory]) -> Function:
@@ -92,7 +94,8 @@ def calls_of(group: Group, views: Views, known: dict[str, Formed] | None = None)
             return _storage_calls(first, views)
         if operator(first.op).program is not None:
             return [_program_call(first, views)]
-        return [_compute_call(group, views, {} if known is None else known)]
+        call = _compute_call(group, views, {} if known is None else known)
+        return [replace(call, on_device=True) if group.on_device else call]
     except OpenSizeError as problem:
         names = ", ".join(dict.fromkeys(source for node in group.nodes for source in node.sources))
         title = f"{_kernel_name(group.nodes)} over the open dimension {problem.value} is not supported"

@@ -29,11 +29,15 @@ class Partition:
         """The nodes as they stand in the graph."""
         return tuple(sorted(nodes, key=self.position.__getitem__))
 
-    def joined(self, chains: Iterable[tuple[Node, ...]]) -> tuple[Group, ...]:
-        """The groups, with each chain (whole groups, of which the last one's result leaves) as one."""
+    def joined(self, chains: Iterable[tuple[Node, ...]], on_device: bool = False) -> tuple[Group, ...]:
+        """The groups, with each chain (whole groups, of which the last one's result leaves) as one; `on_device`: which
+        the CPU cannot compute."""
         chain_of = {node: chain for chain in chains for node in chain}
         found: dict[tuple[Node, ...] | Group, Group] = {}
         for group in self.groups:
             chain = chain_of.get(group.nodes[0])
-            found[group if chain is None else chain] = group if chain is None else Group(chain, group.outputs)
+            if chain is None:
+                found[group] = group
+            else:
+                found[chain] = Group(chain, group.outputs, True, on_device)
         return tuple(sorted(found.values(), key=lambda group: self.position[group.nodes[-1]]))

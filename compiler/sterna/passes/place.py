@@ -2,8 +2,9 @@
 
 Everything begins on the device, except what it cannot run and what the user keeps from it. A call moves to the CPU
 where that makes the estimate smaller by at least what a copy takes: one that few threads can share, and what lies
-between two such calls. What a launch costs is not counted, because launches wait behind one another while the device
-works; nor are copies of the model's inputs and outputs, because a user who names a device wants the model there.
+between two such calls. Chains are made of what this leaves on the device, and stay there (`passes.chains`). What a
+launch costs is not counted, because launches wait behind one another while the device works; nor are copies of the
+model's inputs and outputs, because a user who names a device wants the model there.
 """
 
 from __future__ import annotations
@@ -66,24 +67,38 @@ def _fixed(outline: Outline, device: Device, context: PassContext) -> dict[int, 
     sizes = {storage(node.output).root for node in all_definitions(outline.graph).values()}
     fixed = dict.fromkeys(controlled(outline.sequence), CPU)
     problems = []
-    wanted: dict[int, str] = {}
     for pattern, where in context.options.device_for:
         if where not in ("cpu", device.kind):
             title = f'there is no device "{where}"'
             problems.append(Diagnostic("E0203", title, (), Advice(Option("device_for", f"{pattern}=cpu"))))
-            continue
-        found = [n for n, call in enumerate(calls) if any(fnmatchcase(name, pattern) for name in _names(call))]
-        if not found:
+        elif not any(_called(call, pattern) for call in calls):
             title = f'no node or kernel of the model is called "{pattern}"'
             problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))
-        wanted |= dict.fromkeys(found, CPU if where == "cpu" else where)
+    if problems:
+        raise SternaError(problems)
+    wanted = {n: own for n, call in enumerate(calls) if (own := _wanted(call, context)) is not None}
+    stay = {n: device.kind for n, call in enumerate(calls) if call.on_device}
     for n, call in enumerate(calls):
         gives_size = any(storage(value).root in sizes for value in call.outputs)
         if gives_size or not _able(call, device) or not _proved(call, outline, context):
             fixed[n] = CPU
-    if problems:
-        raise SternaError(problems)
-    return {**wanted, **fixed}
+    return {**wanted, **stay, **fixed}
+
+
+def may_stay(call: Call, context: PassContext) -> bool:
+    """Whether neither the device nor the user sends a kernel, by itself, to the CPU."""
+    device = context.target.device
+    return device is not None and _able(call, device) and _wanted(call, context) != CPU
+
+
+def _wanted(call: Call, context: PassContext) -> str | None:
+    """The place that `device_for` names for a call, the last one that fits; None where none does."""
+    places = (where for pattern, where in reversed(context.options.device_for) if _called(call, pattern))
+    return next((CPU if where == "cpu" else where for where in places), None)
+
+
+def _called(call: Call, pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (call.name, call.kernel.name, *call.sources))
 
 
 def _proved(call: Call, outline: Outline, context: PassContext) -> bool:
@@ -96,10 +111,6 @@ def _proved(call: Call, outline: Outline, context: PassContext) -> bool:
     except SternaError:
         return False
     return True
-
-
-def _names(call: Call) -> tuple[str, ...]:
-    return (call.name, call.kernel.name, *call.sources)
 
 
 def _able(call: Call, device: Device) -> bool:

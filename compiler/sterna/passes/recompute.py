@@ -8,6 +8,7 @@ a reduction at their end, as a group may begin with (`passes.fuse`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sterna.ir.graph import Node, Value
 from sterna.ops import operator
@@ -42,7 +43,7 @@ def _recomputed(partition: Partition, decide: Decide) -> tuple[Group, ...]:
             continue
         groups.remove(group)
         for each in readers:
-            groups[groups.index(each)] = Group(partition.in_order((*group.nodes, *each.nodes)), each.outputs)
+            groups[groups.index(each)] = replace(each, nodes=partition.in_order((*group.nodes, *each.nodes)))
     return tuple(groups)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
+from sterna.schedule.online import weighted_by_softmax
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
-from sterna.schedule.strategies.attention import analyse
+from sterna.schedule.strategies.attention import Attention, analyse
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
@@ -40,16 +41,33 @@ def group_of(columns: int, target: Target) -> tuple[int, int] | None:
     return (y, x) if x >= OWN and y * x <= target.threads.most and needed <= shared.bytes else None
 
 
+def found_in(kernel: Kernel, context: Context) -> Attention | None:
+    """The products of a kernel that `propose` has a schedule for, with softmax between them; None of another one, such
+    as one between whose products is something else that begins with the greatest and the sum of a row."""
+    found = analyse(kernel, context)
+    if found is None or found.values.columns is not found.values.stage.axes[-1] or not found.values.rows:
+        return None
+    if dtypes.size(found.values.right.dtype) < _FLOAT:
+        fits = by_fragments.fits(found, context)
+    else:
+        known = group_of(size(found.values.columns.extent), context.target) is not None
+        fits = known and dtypes.size(found.values.stage.dtype) == _FLOAT
+    if not fits:
+        return None
+    stages = Schedule(kernel).stages
+    weighted = weighted_by_softmax(stages[found.values.stage.name].body, found.scores.name, stages)
+    return None if weighted is None else found
+
+
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
     """The schedule of a kernel of two products with softmax between them, else None."""
-    found = analyse(kernel, context)
-    if found is not None and dtypes.size(found.values.right.dtype) < _FLOAT:
+    found = found_in(kernel, context)
+    if found is None:
+        return None
+    if dtypes.size(found.values.right.dtype) < _FLOAT:
         return by_fragments.propose(kernel, found, context, shared)
-    if found is None or dtypes.size(found.values.stage.dtype) != _FLOAT:
-        return None
     group = group_of(size(found.values.columns.extent), context.target)
-    if group is None or found.values.columns is not found.values.stage.axes[-1] or not found.values.rows:
-        return None
+    assert group is not None
     y, x = group
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, found.values.stage)
@@ -159,4 +177,4 @@ def _staged(s: Schedule, tensor: str, reader: str, at: str, y: int, x: int, shar
     s.bind(local, ty, "thread.y")
 
 
-__all__ = ["group_of", "propose"]
+__all__ = ["found_in", "group_of", "propose"]

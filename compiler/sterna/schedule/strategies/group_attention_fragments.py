@@ -61,18 +61,32 @@ def _shared_bytes(depth: int, columns: int, keys: int) -> int:
     return 2 * halves + _FLOAT * floats + 10 * 64
 
 
-def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) -> Schedule | None:
-    """The schedule of two products of 16-bit floats with softmax between them, else None."""
+def fits(found: Attention, context: Context) -> bool:
+    """Whether a target has fragments for two products of 16-bit floats with softmax in float32 between them, and memory
+    for their tiles."""
+    rows = _rows(found.values), _rows(found.queries)
+    return found.values.stage.dtype == "float32" and rows == (1, 1) and _tiles_of(found, context) is not None
+
+
+def _tiles_of(found: Attention, context: Context) -> tuple[int, int, int, Intrinsic] | None:
+    """The depth of queries, the columns of values, the keys of a block, and the intrinsic for both products; None where
+    there are none."""
     dtype = found.values.right.dtype
     depth, columns = product([a.extent for a in found.queries.inner]), size(found.values.columns.extent)
     keys = keys_of(depth, columns, dtype, context.target)
-    plain = (False, False)
     types = (found.queries.left.dtype, found.queries.right.dtype, found.queries.stage.dtype)
-    if not keys or found.values.columns is not found.values.stage.axes[-1] or not found.values.rows:
+    if not keys:
         return None
+    plain = (False, False)
     intrinsic, other = (intrinsic_of(context, each, "", plain) for each in (types, (dtype, dtype, "float32")))
-    if intrinsic is None or intrinsic is not other or _rows(found.values) != 1 or _rows(found.queries) != 1:
-        return None
+    return (depth, columns, keys, intrinsic) if intrinsic is not None and intrinsic is other else None
+
+
+def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) -> Schedule:
+    """The schedule of two products of 16-bit floats with softmax between them that `fits`."""
+    tiles, dtype = _tiles_of(found, context), found.values.right.dtype
+    assert tiles is not None
+    depth, columns, keys, intrinsic = tiles
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, found.values.stage)
     summed = found.queries.stage.name
@@ -210,4 +224,4 @@ def _fragments(s: Schedule, stage: str, columns: int, intrinsic: Intrinsic) -> N
     s.pad_rows(stage, PADDING // _FLOAT)
 
 
-__all__ = ["keys_of", "propose"]
+__all__ = ["fits", "keys_of", "propose"]

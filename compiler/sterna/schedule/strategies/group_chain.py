@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
@@ -48,8 +47,6 @@ FEW_TASKS = 64
 #: Stages of a chain, at most: what is proved of a task grows with its barriers.
 MOST_NESTS = 24
 _ONE_TASK = 1 << 30
-#: Reductions of attention: scores, their greatest, the sum of their exponentials, the result.
-_ATTENTION = 4
 
 
 @dataclass(frozen=True)
@@ -99,24 +96,14 @@ def chain_of(kernel: Kernel, context: Context) -> Chain | None:
     shared = next((m for m in target.memories if m.reach == "block" and m.loadable), None)
     if target.threads is None or shared is None or not _can(kernel):
         return None
-    if _is_attention(kernel, context, shared):
-        return None
+    if group_attention.found_in(kernel, context) is not None:
+        return None  # another strategy has it
     slices = slices_of(kernel)
     sliced = {own[t] for own in slices.values() for t in kernel.stages if t in own}
     if not any(a.extent != 1 and a not in sliced for t in _inner(kernel) for a in t.axes):
         return None  # all are reductions of a row: `group_rows` has them
     found = _Scheduling(kernel, slices, shared, context).run()
     return found if len(found.nests) <= MOST_NESTS and found.stored <= shared.bytes else None
-
-
-def _is_attention(kernel: Kernel, context: Context, shared: Memory) -> bool:
-    """Whether another strategy has the kernel: of two products, and of the greatest and the sum of a row of scores."""
-    if len(reductions(kernel)) != _ATTENTION:
-        return False
-    try:
-        return group_attention.propose(kernel, context, shared) is not None
-    except SternaError:
-        return False  # something else than softmax is between two products
 
 
 def _can(kernel: Kernel) -> bool:
