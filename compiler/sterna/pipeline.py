@@ -178,7 +178,7 @@ def _memory(sequenced: Sequenced, context: PassContext) -> Outline:
 
 def _chains(grouped: Grouped, context: PassContext) -> Grouped:
     def placed(apart: Grouped) -> Outline:
-        return place.place(_memory(_linearize(apart, context), context), context)
+        return place.place(_memory(_linearize(apart, context), context), context, tried=True)
 
     return chains.join_chains(grouped, context, placed)
 

@@ -17,7 +17,8 @@ from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import Context, group_attention
+from sterna.schedule.strategies import Context, group_attention, groups
+from sterna.targets.description import load_target
 from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
@@ -115,6 +116,19 @@ def test_what_is_no_attention_is_declined() -> None:
     assert group_attention.propose(matmul(32, 32, 32), Context(target), SHARED) is None
     assert group_attention.propose(attention(1, 32, 32, 8, 160), Context(target), SHARED) is None
     assert group_attention.group_of(64, replace(target, threads=Threads(64, 64))) is None
+
+
+def test_softmax_off_by_one_is_no_softmax() -> None:
+    """exp(s - max) / (sum + 1) between two products: another strategy has the kernel, or none."""
+    kernel = attention(1, 64, 8192, 64, 64, off=1.0)
+    for target in (opencl_host.opencl_target(groups=True), load_target("cuda-sm80")):
+        assert group_attention.propose(kernel, Context(target), SHARED) is None
+        made = groups.propose(kernel, Context(target))
+        assert made is None or not any(step.primitive == "online" for step in made.steps)
+    small = attention(1, 9, 37, 8, 16, off=1.0)
+    s = groups.propose(small, Context(opencl_host.opencl_target(groups=True)))
+    assert s is not None
+    compare(s, None, orders=1)
 
 
 def test_one_kernel_of_a_model(device: opencl_host.Device) -> None:

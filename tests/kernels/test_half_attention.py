@@ -117,6 +117,13 @@ def test_what_it_asks_of_memory(size: int) -> None:
     assert found.shared_bytes <= 49152
 
 
+def test_softmax_off_by_one_is_no_softmax() -> None:
+    """exp(s - max) / (sum + 1) between two products: another strategy has the kernel, or none."""
+    for dtype in ("float16", "bfloat16"):
+        s = groups.propose(half_attention(1, 64, 256, 64, 64, dtype=dtype, more=1.0), Context(AMPERE))
+        assert s is None or not any(step.primitive == "online_in_matrices" for step in s.steps)
+
+
 def test_what_is_declined() -> None:
     for sizes in ((1, 32, 32, 16, 160), (1, 32, 32, 4, 16), (1, 32, 32, 16, 4)):
         kernel = half_attention(*sizes)

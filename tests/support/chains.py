@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,54 @@ class Layers:
 
     def graph(self, *outputs: Value) -> Graph:
         return Graph("layers", (self.x,), outputs, tuple(self.builder.nodes))
+
+
+def perceptron() -> Graph:
+    n = Layers(1, 40)
+    return n.graph(n.dense(n.dense(n.dense(n.x, 32, "relu"), 16, "sigmoid"), 5))
+
+
+def squeeze_and_excite() -> Graph:
+    n = Layers(1, 7, 7, 24)
+    return n.graph(n.dense(n.dense(n.pooled(n.x), 6, "relu"), 24, "sigmoid"))
+
+
+def classifier() -> Graph:
+    n = Layers(2, 5, 5, 32)
+    return n.graph(n.softmax(n.dense(n.pooled(n.x), 10)))
+
+
+def gated() -> Graph:
+    """What a layer makes is read twice, and the input once more."""
+    n = Layers(3, 24)
+    y = n.dense(n.x, 24)
+    return n.graph(n.dense(n.add("add", n.add("mul", y, n.softmax(y)), n.x), 7))
+
+
+def normalized() -> Graph:
+    """A normalization, and a small product of every row."""
+    n = Layers(9, 48)
+    mean = n.add("reduce_mean", n.x, axes=[1])
+    off = n.add("sub", n.x, mean)
+    variance = n.add("reduce_mean", n.add("mul", off, off), axes=[1])
+    scaled = n.add("div", off, n.add("sqrt", n.add("add", variance, n.builder.constant(np.float32(1e-5)))))
+    return n.graph(n.dense(scaled, 12))
+
+
+def folded() -> Graph:
+    """Rows of one layer are columns of another."""
+    n = Layers(6, 8)
+    return n.graph(n.dense(n.builder.reshape(n.dense(n.x, 10, "tanh"), [4, 15]), 3))
+
+
+CHAINS: dict[str, tuple[Callable[[], Graph], int]] = {
+    "dense layers of one row": (perceptron, 1),
+    "squeeze and excite": (squeeze_and_excite, 1),
+    "head of a classifier": (classifier, 2),
+    "gates and a residual": (gated, 3),
+    "normalization and a small product": (normalized, 9),
+    "a reshape between": (folded, 1),
+}
 
 
 def context(target: str = "opencl", launch_ns: float | None = DEAR, shared: int = 0) -> PassContext:

@@ -12,9 +12,17 @@ from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, 
 
 
 def half_attention(
-    batch: int, queries: int, keys: int, depth: int, columns: int, mask: str = "", dtype: str = "float16"
+    batch: int,
+    queries: int,
+    keys: int,
+    depth: int,
+    columns: int,
+    mask: str = "",
+    dtype: str = "float16",
+    more: float = 0.0,
 ) -> Kernel:
-    """softmax(Q K / sqrt(depth) + mask) V, where a mask is "added" or "causal"."""
+    """softmax(Q K / sqrt(depth) + mask) V, where a mask is "added" or "causal"; `more`: what the sum of a row's
+    exponentials is more, which is no softmax."""
     q, k = placeholder("q", (batch, queries, depth), dtype), placeholder("k", (batch, depth, keys), dtype)
     v, added = placeholder("v", (batch, keys, columns), dtype), placeholder("mask", (queries, keys), dtype)
     d, r, m, j = (reduce_axis(name, n) for name, n in (("d", depth), ("r", keys), ("m", keys), ("j", keys)))
@@ -40,7 +48,8 @@ def half_attention(
     off = lambda b, i, n: wide(half(wide(scores[b, i, n]) - peak[b, i]))  # noqa: E731
     powers = compute("powers", shape, lambda b, i, n: wide(half(E.unary("exp", off(b, i, n)))))
     sums = compute("sums", shape[:2], lambda b, i: total(powers[b, i, r.var], r))
-    shares = compute("shares", shape, lambda b, i, n: half(powers[b, i, n] / wide(half(sums[b, i]))))
+    whole = lambda b, i: sums[b, i] + more if more else sums[b, i]  # noqa: E731
+    shares = compute("shares", shape, lambda b, i, n: half(powers[b, i, n] / wide(half(whole(b, i)))))
     result = (batch, queries, columns)
     found = compute("found", result, lambda b, i, c: total(wide(shares[b, i, j.var]) * wide(v[b, j.var, c]), j))
     out = compute("out", result, lambda b, i, c: half(found[b, i, c]))

@@ -183,9 +183,16 @@ def _without(axis: int, index: tuple[Int, ...]) -> tuple[Int, ...]:
 
 
 def attention(
-    batch: int, queries: int, keys: int, depth: int, columns: int, masked: bool = False, causal: bool = False
+    batch: int,
+    queries: int,
+    keys: int,
+    depth: int,
+    columns: int,
+    masked: bool = False,
+    causal: bool = False,
+    off: float = 0.0,
 ) -> Kernel:
-    """softmax(Q K / sqrt(depth) + mask) V."""
+    """softmax(Q K / sqrt(depth) + mask) V; `off`: what the sum of a row's exponentials is more, which is no softmax."""
     q, k = placeholder("q", (batch, queries, depth)), placeholder("k", (batch, depth, keys))
     v, mask = placeholder("v", (batch, keys, columns)), placeholder("mask", (queries, keys))
     d, r, m, j = (reduce_axis(name, n) for name, n in (("d", depth), ("r", keys), ("m", keys), ("j", keys)))
@@ -204,7 +211,7 @@ def attention(
     peak = compute("peak", (batch, queries), lambda b, i: reduce("max", scores[b, i, m.var], m))
     powers = compute("powers", (batch, queries, keys), lambda b, i, n: E.unary("exp", scores[b, i, n] - peak[b, i]))
     sums = compute("sums", (batch, queries), lambda b, i: total(powers[b, i, r.var], r))
-    share = compute("share", (batch, queries), lambda b, i: 1.0 / sums[b, i])
+    share = compute("share", (batch, queries), lambda b, i: 1.0 / (sums[b, i] + off if off else sums[b, i]))
     shares = compute("shares", (batch, queries, keys), lambda b, i, n: powers[b, i, n] * share[b, i])
     out = compute("out", (batch, queries, columns), lambda b, i, c: total(shares[b, i, j.var] * v[b, j.var, c], j))
     return Kernel("attention", (q, k, v, *((mask,) if masked else ())), (), (out,))

@@ -10,7 +10,7 @@ attributes, types and wiring, have one fingerprint and one answer, wherever they
 
 | decision | asked by | what is chosen |
 | --- | --- | --- |
-| `joined` | the recognizers of `passes.join` | whether these nodes are one kernel |
+| `joined` | the recognizers of `passes.join`, and `passes.chains` | whether these nodes are one kernel |
 | `end` | `passes.fuse` | how many nodes of a chain its kernel computes |
 | `again` | `passes.recompute` | whether each kernel that reads a value computes it for itself |
 | `planes` | `passes.planes` | whether a convolution works channels first |

@@ -41,8 +41,11 @@ def applies(context: PassContext) -> bool:
     return context.target.device is not None
 
 
-def place(outline: Outline, context: PassContext) -> Outline:
+def place(outline: Outline, context: PassContext, tried: bool = False) -> Outline:
     """The calls with their places, and the copies.
+
+    Args:
+        tried: kernels may still be joined to what `device_for` names.
 
     Raises:
         SternaError: E0203, `device_for` names what the model does not have or a place that there is not.
@@ -51,7 +54,7 @@ def place(outline: Outline, context: PassContext) -> Outline:
     assert device is not None
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
-    fixed = _fixed(outline, device, context)
+    fixed = _fixed(outline, device, context, tried)
     costs = [(_on_cpu(call, context.host), on_device(call, context.target)) for call in sequence.calls]
     places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
     ends = frozenset((*outline.graph.arguments, *outline.graph.results))
@@ -60,7 +63,7 @@ def place(outline: Outline, context: PassContext) -> Outline:
     return replace(outline, sequence=replace(sequence, calls=calls, placement=coherence.placement(places)))
 
 
-def _fixed(outline: Outline, device: Device, context: PassContext) -> dict[int, str]:
+def _fixed(outline: Outline, device: Device, context: PassContext, tried: bool) -> dict[int, str]:
     """The calls whose place is not chosen by cost."""
     calls = outline.sequence.calls
     storage = outline.views.storage
@@ -74,7 +77,7 @@ def _fixed(outline: Outline, device: Device, context: PassContext) -> dict[int, 
         elif not any(_called(call, pattern) for call in calls):
             title = f'no node or kernel of the model is called "{pattern}"'
             problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))
-    if problems:
+    if problems and not tried:
         raise SternaError(problems)
     wanted = {n: own for n, call in enumerate(calls) if (own := _wanted(call, context)) is not None}
     stay = {n: device.kind for n, call in enumerate(calls) if call.on_device}
