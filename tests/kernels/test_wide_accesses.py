@@ -21,7 +21,7 @@ from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.threads import run_threads
-from sterna.loops.wide import at_once
+from sterna.loops.wide import Widths
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.description import load_target
@@ -35,6 +35,7 @@ from support.small_kernels import arrays, matmul
 from support.thread_programs import WIDE, with_wide
 
 PARTS = 16
+SIXTEEN = Widths(16)
 
 
 def context(threads: Threads = WIDE, **given: object) -> Context:
@@ -49,7 +50,7 @@ def vectors(program: P.Function) -> list[int]:
         for access in (*P.own_loads(s), *([s] if isinstance(s, P.Store) else [])):
             buffer = access.tensor if isinstance(access, E.Load) else access.buffer
             assert isinstance(buffer, P.Buffer)
-            if (many := at_once(access, 16)) > 1:
+            if (many := SIXTEEN.at_once(access)) > 1:
                 found.append(many * dtypes.size(buffer.dtype))
     return found
 
@@ -111,7 +112,7 @@ def test_operands_of_products(depth: int, columns: int, wide: bool) -> None:
     given = arrays(kernel)
     wanted = np.maximum(given["x"] @ given["w"] + given["b"], 0)
     np.testing.assert_allclose(computed(program, given, "out", (32, columns)), wanted, 1e-4, 1e-4)
-    loaded = {load.tensor.name for load in P.loads(program.body) if at_once(load, 16) > 1}  # type: ignore[attr-defined]
+    loaded = {load.tensor.name for load in P.loads(program.body) if SIXTEEN.at_once(load) > 1}  # type: ignore[attr-defined]
     assert ("w" in loaded) == wide
     assert ("x" in loaded) == (depth % 8 == 0)
 

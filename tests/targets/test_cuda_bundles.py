@@ -88,6 +88,26 @@ def test_wide_accesses(tmp_path: Path) -> None:
     assert "st.global.v4.b32" in text
 
 
+def test_shared_memory_of_four_bytes(tmp_path: Path, cuda: Driver) -> None:
+    """A product reads its operands 16 bytes at a time; none are stored so where shared memory allows no more than 4."""
+    cuda.set("capability", 80)
+    cuda.set("version", 12000)
+    table = '[[memories]]\nname = "shared"\nreach = "block"\nbytes = 49152\nalignment = 4\naddress_space = 3\n'
+    (tmp_path / "four.toml").write_text(f'extends = "cuda-sm80"\n{table}')
+    product = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float[64,64] x, float[64,64] w) => (float[64,64] y) '
+        "{ y = MatMul(x, w) }"
+    )
+    given = {"x": numbers(64, 64), "w": numbers(64, 64) + 1}
+    for name, target, wide in (("four", str(tmp_path / "four.toml"), False), ("default", "cuda-sm80", True)):
+        folder = compile_to(tmp_path / name, product, target)
+        with load(folder) as loaded:
+            np.testing.assert_allclose(loaded.run(given)["y"], given["x"] @ given["w"], 1e-4, 1e-4)
+        text = (folder / "kernels.ptx").read_text()
+        assert "ld.global.nc.v4.b32" in text
+        assert bool(re.search(r"st\.shared\.v|cp\.async", text)) == wide
+
+
 @pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])
 def test_half_precision(target: str, cuda: Driver) -> None:
     """A model in float16 keeps it, and its products are fragments': no further from float32 than one that is rounded

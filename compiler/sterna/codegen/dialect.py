@@ -17,6 +17,7 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.program import Buffer, Function, Tiles
+from sterna.loops.wide import Widths
 from sterna.targets.target import Target
 
 
@@ -234,9 +235,10 @@ class Dialect(ABC):
 
     # ---- Wide accesses, of a dialect whose values are scalars ----
 
-    def access_bytes(self, dtype: str) -> int:
-        """Bytes of the widest access to elements of a type; 0: one element at a time."""
-        return 0
+    @property
+    def widths(self) -> Widths:
+        """How wide an access is."""
+        return Widths()
 
     def wide_type(self, dtype: str, lanes: int) -> str:
         """The type of what such an access takes."""

@@ -18,8 +18,10 @@ from sterna_runtime.advice import Advice, Fix, Option
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from sterna.codegen.dialect import Dialect
     from sterna.codegen.source import Printed
     from sterna.loops.program import Function
+    from sterna.loops.wide import Widths
     from sterna.targets.target import Target
 
 
@@ -71,6 +73,14 @@ class ModuleWriter(Protocol):
     """What a module that writes the kernels of a device defines."""
 
     def source(self, kernels: KernelSet, target: Target) -> str: ...
+
+    def widths(self, target: Target) -> Widths: ...
+
+
+class DialectsModule(Protocol):
+    """The package of languages that kernels are printed in."""
+
+    def dialect(self, target: Target) -> Dialect: ...
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,21 @@ def module(kernels: KernelSet, target: Target) -> str:
     Raises:
         SternaError: E0205, the language has no words for a kernel.
     """
-    assert target.device is not None
-    writer = MODULES.get(target.device.module.rpartition(".")[2])
-    if writer is None:
-        return source(kernels, target)
-    return cast(ModuleWriter, import_module(writer)).source(kernels, target)
+    writer = _module_writer(target)
+    return source(kernels, target) if writer is None else writer.source(kernels, target)
+
+
+def widths(target: Target) -> Widths:
+    """How wide the accesses of a thread are in the kernels of a target's device."""
+    if (writer := _module_writer(target)) is not None:
+        return writer.widths(target)
+    return cast(DialectsModule, import_module("sterna.codegen.dialects")).dialect(target).widths
+
+
+def _module_writer(target: Target) -> ModuleWriter | None:
+    """What writes the kernels of its device in another language than the target's dialect."""
+    found = None if target.device is None else MODULES.get(target.device.module.rpartition(".")[2])
+    return None if found is None else cast(ModuleWriter, import_module(found))
 
 
 def objects(kernels: KernelSet, target: Target, generator: str, compiler: str) -> list[bytes]:

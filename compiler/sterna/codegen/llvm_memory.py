@@ -15,7 +15,7 @@ from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
-from sterna.loops.wide import at_once
+from sterna.loops.wide import Widths
 from sterna.targets.target import Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -46,6 +46,11 @@ class Accesses(ABC):
         self.index_kind = f"i{self.bits}"
         # Positions fit 64 bits with room to spare; partial sums of 32-bit ones might not.
         self.no_wrap = " nsw" if self.bits == 64 else ""
+
+    @property
+    def widths(self) -> Widths:
+        """How wide a thread's accesses are, of targets whose tasks have threads."""
+        return Widths()
 
     @abstractmethod
     def value(self, e: Expr) -> str:
@@ -141,9 +146,8 @@ class Accesses(ABC):
         # Microcontrollers load several registers at once from such addresses alone.
         if self.target.static and isinstance(access, E.Load):
             return aligned_bytes(access)
-        threads = self.target.threads
         each = dtypes.size(access.dtype if isinstance(access, E.Load) else access.buffer.dtype)
-        return each * (at_once(access, threads.access_bytes) if threads is not None else 1)
+        return each * self.widths.at_once(access)
 
     def _join(self, pieces: list[tuple[int, int, str]], scalar: str, lanes: int) -> str:
         """A vector of pieces (first lane, lanes, value) from lane 0 on, and zeros."""

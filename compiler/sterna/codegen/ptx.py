@@ -21,7 +21,7 @@ from sterna.codegen.llvm_machine import data_layout, full_triple, target_machine
 from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.llvm_text import kind
 from sterna.codegen.needs import refuse_unwritable
-from sterna.codegen.ptx_fragments import FragmentWriter, address_space
+from sterna.codegen.ptx_fragments import FragmentWriter
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
@@ -29,8 +29,8 @@ from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
-from sterna.loops.copies import copied_at_once
 from sterna.loops.program import Buffer, Function
+from sterna.loops.wide import Widths, is_asynchronous
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.units import Units
@@ -59,6 +59,12 @@ def source(kernels: KernelSet, target: Target) -> str:
     for body, comments in zip(bodies, above, strict=True):
         lines += ["\n", *(f"// {comment(text)}\n" for text in comments), body]
     return "".join(lines)
+
+
+def widths(target: Target) -> Widths:
+    """How wide the accesses of a thread are."""
+    t = target.threads
+    return Widths() if t is None else Widths(t.access_bytes, 0, t.access_bytes, t.asynchronous_bytes)
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -122,13 +128,17 @@ def entry_assembly(function: Function, target: Target) -> str:
 class EntryWriter(FragmentWriter):
     """Writes an entry: a task is run by a block of threads, or a thread runs one task after another."""
 
+    @property
+    def widths(self) -> Widths:
+        return widths(self.target)
+
     def text(self, name: str, linkage: str = "") -> str:
         """The definition of the entry, with attribute group #0."""
         function = self.function
         self.threads: dict[ThreadAxis, int] = P.thread_counts(function.body) if function.has_threads else {}
         self.globals = [
             f"@{function.name}_{memory.name} = internal addrspace({memory.address_space}) global [{size} x i8] poison, "
-            f"align {memory.alignment}"
+            f"align {memory.boundary}"
             for memory, size in P.taken(function.body).items()
         ]
         self.alias_scopes()
@@ -226,13 +236,11 @@ class EntryWriter(FragmentWriter):
         """A copy of neighbours in as few accesses as their place allows; asynchronous from the device's memory to that
         of a block (PTX ISA, `cp.async`) where the target has such copies."""
         each = dtypes.size(s.source.dtype)
-        size = copied_at_once(s)
+        size = self.widths.copied_at_once(s)
         if size <= each:
             super().copy(s)
             return
-        spaces = address_space(s.source), address_space(s.destination)
-        assert self.target.threads is not None
-        at_once = s.asynchronous and spaces == (GLOBAL, SHARED) and 4 <= size <= self.target.threads.asynchronous_bytes
+        at_once = is_asynchronous(s) and 4 <= size <= self.widths.asynchronous
         for n in range(0, s.elements, size // each):
             from_, to = self.address(s.source, s.at + n), self.address(s.destination, s.to + n)
             if not at_once:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from sterna.codegen.dialect import Dialect
 from sterna.ir.integer import Int
 from sterna.loops import program as P
-from sterna.loops.wide import at_once
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -39,7 +38,7 @@ class WideAccesses:
             return
         for e in E.loads(value):
             dtype = _stored(e.dtype)
-            many = at_once(e, self.d.access_bytes(dtype))
+            many = self.d.widths.at_once(e)
             if many == 1 or e in self.taken:
                 continue
             assert isinstance(e.tensor, P.Buffer)
@@ -61,7 +60,7 @@ class WideAccesses:
     def giving(self, s: P.Store) -> list[str]:
         """The statements that store neighbours; none where they are stored one by one."""
         dtype, lines = _stored(s.buffer.dtype), list[str]()
-        many = at_once(s, self.d.access_bytes(dtype))
+        many = self.d.widths.at_once(s)
         for first in range(0, s.value.lanes, many) if many > 1 else ():
             name = self._variable()
             lines.append(self.d.variable(self.d.wide_type(dtype, many), name))

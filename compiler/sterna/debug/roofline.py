@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sterna.codegen.generators import widths
 from sterna.driver import Options, reading
 from sterna.errors import error
 from sterna.fast import decide
@@ -17,7 +18,7 @@ from sterna.passes.kernels import CPU
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Finished, call_multiply_adds
 from sterna.pipeline import walk
-from sterna.targets.target import Threads
+from sterna.targets.target import Target, Threads
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.names import model_name
 
@@ -100,15 +101,13 @@ def roofline(model: Model, options: Options) -> Roofline:
         options = decide(graph, model_name(name or graph.name), options).options
     finished = walk(graph, context_of(options), "loops")
     assert isinstance(finished, Finished)
-    return counted(finished, name, options.target.name, device)
+    return counted(finished, name, options.target)
 
 
-def counted(finished: Finished, model: str, target: str, device: Threads) -> Roofline:
-    """The counts of a model whose loops are there.
-
-    Args:
-        device: how the target runs groups of threads.
-    """
+def counted(finished: Finished, model: str, target: Target) -> Roofline:
+    """The counts of a model whose loops are there, for a target with groups of threads."""
+    assert target.threads is not None
+    device, wide = target.threads, widths(target)
     calls = Counter(finished.kernel_of)
     work = {k: P.most(call_multiply_adds(c)) for k, c in zip(finished.kernel_of, finished.sequence.calls, strict=True)}
     sources = comments_of(finished.sequence.calls, finished.kernel_of, len(finished.kernels))
@@ -119,13 +118,13 @@ def counted(finished: Finished, model: str, target: str, device: Threads) -> Roo
             sources[n],
             calls[n],
             work[n],
-            accesses(finished.kernels[n].function, SUBGROUP, device.cache_bytes),
+            accesses(finished.kernels[n].function, SUBGROUP, device.cache_bytes, wide),
             device,
         )
         for n in there
     ]
     elsewhere = sum(calls[n] for n in calls if n not in there)
-    return Roofline(model, target, device.cache_bytes, device.multiprocessors, tuple(rows), elsewhere)
+    return Roofline(model, target.name, device.cache_bytes, device.multiprocessors, tuple(rows), elsewhere)
 
 
 def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses, device: Threads) -> KernelAccesses:

@@ -106,6 +106,10 @@ BUILT_IN: dict[str, Scope] = {
 }
 
 
+#: Bytes of the widest element.
+_ELEMENT = 8
+
+
 @dataclass(frozen=True, kw_only=True)
 class Memory(Scope):
     """A memory that a target declares, such as a microcontroller's SRAM, the shared memory of a GPU's thread block or
@@ -122,6 +126,11 @@ class Memory(Scope):
     alignment: int = ALIGNMENT
     address_space: int = 0
     bytes_per_cycle: float = 4.0
+
+    @property
+    def boundary(self) -> int:
+        """What every buffer in it begins at a multiple of, and the memory itself: also a multiple of any element."""
+        return max(self.alignment, _ELEMENT)
 
     @property
     def in_scratch(self) -> bool:

@@ -22,8 +22,8 @@ from sterna.ir.integer import Atom, Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM
 from sterna.loops import program as P
 from sterna.loops.cached import SECTOR, Cached, behind_cache
-from sterna.loops.copies import WIDTHS, copied_at_once, lies_at
-from sterna.loops.thread_positions import ThreadPositions, Where, is_far, is_shared, touches
+from sterna.loops.thread_positions import Access, ThreadPositions, Where, is_far, is_shared, touches
+from sterna.loops.wide import Widths
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
 
@@ -36,6 +36,8 @@ SUBGROUP = 32
 CACHE_BYTES = 1 << 20
 #: Bytes from which on an access is a wide one.
 _WIDE = 8
+#: Of a generator that knows of none.
+_NONE = Widths()
 #: Samples of the loops and tasks around a statement.
 PLACES = 32
 #: Bytes of shared memory that are accessed in a turn.
@@ -87,14 +89,17 @@ class Accesses:
         return sum(self.moved.values())
 
 
-def accesses(function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = CACHE_BYTES) -> Accesses:
+def accesses(
+    function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = CACHE_BYTES, widths: Widths = _NONE
+) -> Accesses:
     """Counts a finished loop program; open sizes are taken at their greatest.
 
     Args:
         subgroup: threads that access memory together.
         cache_bytes: of the cache that all groups share.
+        widths: of accesses, as the kernels' generator has them.
     """
-    count = _Count(function, subgroup)
+    count = _Count(function, subgroup, widths)
     count.visit(function.body, count.start())
     total = count.total
     least, moved = _behind(total.requested, behind_cache(function, cache_bytes, subgroup))
@@ -158,8 +163,9 @@ class _Total:
 class _Count(ThreadPositions):
     """A walk over a loop program."""
 
-    def __init__(self, function: P.Function, subgroup: int):
+    def __init__(self, function: P.Function, subgroup: int, widths: Widths):
         super().__init__(function, subgroup)
+        self.widths = widths
         self.random = np.random.default_rng(0)
         self.total = _Total({})
 
@@ -235,9 +241,8 @@ class _Count(ThreadPositions):
 
     def _own(self, stmt: P.Stmt, where: Where) -> None:
         """What a statement itself asks for."""
-        copied = copied_at_once(stmt) if isinstance(stmt, P.Copy) else 0
-        for buffer, index, offsets in touches(stmt):
-            self._access(buffer, index, offsets, where, copied)
+        for buffer, index, offsets, by in touches(stmt):
+            self._access(buffer, index, offsets, where, self._is_wide(by))
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
                 # All threads of a subgroup have a part of each fragment.
@@ -245,8 +250,16 @@ class _Count(ThreadPositions):
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
 
-    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where, copied: int) -> None:
-        """`copied`: bytes of each access of a copy."""
+    def _is_wide(self, by: Access) -> bool:
+        """Whether a thread's accesses are wide ones in what the generator writes."""
+        if isinstance(by, P.Copy):
+            return self.widths.copied_at_once(by) >= _WIDE
+        if isinstance(by, P.Instruction):
+            return False
+        dtype = by.dtype if isinstance(by, E.Load) else by.buffer.dtype
+        return self.widths.at_once(by) * dtypes.size(dtype) >= _WIDE
+
+    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where, wide: bool) -> None:
         if not (is_shared(buffer) or is_far(buffer)):
             return
         size = dtypes.size(buffer.dtype)
@@ -278,7 +291,7 @@ class _Count(ThreadPositions):
         self.total.requested[buffer] = self.total.requested.get(buffer, 0.0) + float((times * sectors).sum()) * SECTOR
         moved = float((where.times * where.active.sum(axis=1, keepdims=True)).sum()) * len(offsets) * size
         self.total.bytes += moved
-        self.total.wide_bytes += moved if (copied or _at_once(index, offsets, size)) >= _WIDE else 0.0
+        self.total.wide_bytes += moved if wide else 0.0
         self.total.accesses += float(times.sum())
         self.total.coalesced += float((times * together).sum())
 
@@ -289,13 +302,6 @@ class _Count(ThreadPositions):
         shape = (values.shape[0], short, *values.shape[2:])
         whole = np.concatenate([values, np.full(shape, fill, values.dtype)], axis=1) if short else values
         return whole.reshape(values.shape[0], whole.shape[1] // width, -1)
-
-
-def _at_once(index: Int, offsets: Array, size: int) -> int:
-    """Bytes that a thread accesses at once: all of a vector whose elements are neighbours and begin where they may."""
-    together = len(offsets) * size
-    whole = (offsets == np.arange(len(offsets))).all() and together in WIDTHS
-    return together if whole and lies_at(together, size, index) else size
 
 
 def _applied(stmt: P.Stmt) -> Iterator[Intrinsic]:

@@ -100,8 +100,8 @@ class Bodies:
                 if beyond is None or beyond >= 0:
                     guards.append((indices[d], s.tensor.shape[d]))
                     # What is not stored beyond the output need not be kept from being read there.
-                    within = _within(indices[d], s.tensor.shape[d])
-                    kept |= {m[0]: indices[d] for m in within.terms if isinstance(m[0], Extremum)}
+                    if (clamp := clamp_of(indices[d], s.tensor.shape[d])) is not None:
+                        kept[clamp] = indices[d]
             value = E.substitute_index(value, kept) if kept else value
             store: P.Stmt = self._write(s.name, indices, settled(value) if nest.parts else value)
             for index, limit in guards:
@@ -249,6 +249,16 @@ def is_better(combiner: str, new: Expr, old: Expr) -> Expr:
 def _within(index: Int, size: Int) -> Int:
     """A position, or the end of the dimension that it lies beyond."""
     return maximum(minimum(index, size - 1), 0)
+
+
+def clamp_of(index: Int, size: Int) -> Extremum | None:
+    """The atom that `_within` makes of a position, if it is that alone: where the position is not beyond the dimension,
+    the two are equal. None where nothing is made of it."""
+    within = _within(index, size)
+    if within == index or within.const or list(within.terms.values()) != [1]:
+        return None
+    ((atom, *others),) = within.terms
+    return atom if not others and isinstance(atom, Extremum) else None
 
 
 def loop_name(s: StageSchedule, axis: str) -> str:

@@ -84,7 +84,7 @@ class _Walk(ThreadPositions):
                 if isinstance(each, (P.LetIndex, P.Let)):
                     path = (*path, each)
             return
-        self.found += [(path, b, index, offsets) for b, index, offsets in touches(stmt) if is_far(b)]
+        self.found += [(path, b, index, offsets) for b, index, offsets, _ in touches(stmt) if is_far(b)]
         if isinstance(stmt, P.For):
             self.visit(stmt.body, (*path, stmt))
         elif isinstance(stmt, (P.If, P.Branch)):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int
 from sterna.loops import program as P
 from sterna.te import expr as E
@@ -39,22 +38,6 @@ def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: in
             return replace(body, to=to, at=at, elements=body.elements * int(stmt.extent))
     changed = any(isinstance(s, P.Copy) for s in P.walk(body))
     return replace(stmt, kind="serial" if changed else stmt.kind, body=body)
-
-
-#: Bytes that one access of a thread may move.
-WIDTHS = (1, 2, 4, 8, 16)
-
-
-def copied_at_once(s: P.Copy) -> int:
-    """Bytes that each access of a copy moves: as many as both places allow."""
-    each = dtypes.size(s.source.dtype)
-    return max(n for n in WIDTHS if s.elements * each % n == 0 and lies_at(n, each, s.to, s.at))
-
-
-def lies_at(multiple: int, each: int, *positions: Int) -> bool:
-    """Whether elements of a size at some positions begin at multiples of so many bytes, as buffers do."""
-    steps = (step for p in positions for step in (p.const, *p.terms.values()))
-    return all(step * each % multiple == 0 for step in steps)
 
 
 def with_waits(body: P.Stmt) -> P.Stmt:

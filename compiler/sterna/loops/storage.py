@@ -85,7 +85,7 @@ class Storage(Bodies):
 
     def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
         """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""
-        at = -(-self.taken.get(memory, 0) // memory.alignment) * memory.alignment
+        at = -(-self.taken.get(memory, 0) // memory.boundary) * memory.boundary
         self.taken[memory] = at + nbytes
         if at + nbytes > memory.bytes:
             title = f"kernel {self.kernel.name}: {name} does not fit into the memory {memory.name}"

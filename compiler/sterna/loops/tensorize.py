@@ -13,6 +13,7 @@ from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.nest import Phase
 from sterna.loops.values import joined
+from sterna.loops.wide import is_aligned
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load
@@ -323,8 +324,8 @@ def _check_rows(intrinsic: Intrinsic, of: P.Buffer | Expr, pitch: int, start: In
     """Refuses rows that lie otherwise than the hardware loads and stores them."""
     assert intrinsic.tiles is not None
     need, each = intrinsic.tiles.row_bytes, dtypes.size(of.dtype)
-    steps = [start.const, *start.terms.values()] if need > 1 else []
-    if pitch * each % need or any(step * each % (2 * need) for step in steps):
+    buffer = of.tensor if isinstance(of, E.Load) else of
+    if pitch * each % need or (isinstance(buffer, P.Buffer) and need > 1 and not is_aligned(2 * need, buffer, start)):
         raise ScatteredOperandError(f"rows lie {pitch * each} bytes apart, not whole pieces of {need} bytes")
 
 

@@ -105,21 +105,25 @@ def is_far(buffer: P.Buffer) -> bool:
     return not buffer.scope.private and not is_shared(buffer)
 
 
-def touches(stmt: P.Stmt) -> Iterator[tuple[P.Buffer, Int, Array]]:
-    """What a statement itself reads and writes: a buffer, a position, and elements from there."""
+#: What reads or writes.
+Access = E.Load | P.Store | P.Copy | P.Instruction
+
+
+def touches(stmt: P.Stmt) -> Iterator[tuple[P.Buffer, Int, Array, Access]]:
+    """What a statement itself reads and writes: a buffer, a position, elements from there, and what does it."""
     for load in P.own_loads(stmt):
         assert isinstance(load.tensor, P.Buffer)
-        yield load.tensor, load.indices[0], _offsets(load, load.lanes)
+        yield load.tensor, load.indices[0], _offsets(load, load.lanes), load
     if isinstance(stmt, P.Store):
-        yield stmt.buffer, stmt.index, _offsets(stmt, stmt.value.lanes)
+        yield stmt.buffer, stmt.index, _offsets(stmt, stmt.value.lanes), stmt
     elif isinstance(stmt, P.Copy):
         run = np.arange(stmt.elements)
-        yield stmt.source, stmt.at, run
-        yield stmt.destination, stmt.to, run
+        yield stmt.source, stmt.at, run, stmt
+        yield stmt.destination, stmt.to, run, stmt
     elif isinstance(stmt, P.Instruction):
         for place in (stmt.result, *stmt.slices):
             runs = [int(at - place.start) + step * np.arange(n) for at, n, step in place.runs()]
-            yield place.buffer, place.start, np.concatenate(runs)
+            yield place.buffer, place.start, np.concatenate(runs), stmt
 
 
 def _parts(value: E.Expr) -> Iterator[Int]:

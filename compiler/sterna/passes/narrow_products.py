@@ -131,9 +131,8 @@ def _by_fragments(node: Node, sizes: tuple[int, int, int], target: Target) -> fl
     Args:
         sizes: rows, depth and columns.
     """
-    names = target.threads.fragments if target.threads is not None else ()
-    device = target.device
-    if device is None or min(sizes) < FEW or all(FRAGMENTS[name].settings["rounding"] != TF32 for name in names):
+    device, rounded = target.device, {FRAGMENTS[name].settings["rounding"] for name in target.fragments}
+    if device is None or min(sizes) < FEW or TF32 not in rounded:
         return inf
     work = int(node.output.type.elements) * sizes[1]
     moved = sum(int(value.type.elements) * dtypes.size(value.dtype) for value in (*node.operands, node.output))

@@ -325,8 +325,16 @@ class Target:
     @property
     def fragment_types(self) -> frozenset[str]:
         """The types of matrices whose products it adds up in float32 by fragments."""
-        names = self.threads.fragments if self.threads is not None else ()
-        return frozenset(dtype for name in names for dtype in PROVIDED[name].operands)
+        return frozenset(dtype for name in self.fragments for dtype in PROVIDED[name].operands)
+
+    @property
+    def fragments(self) -> tuple[str, ...]:
+        """Its intrinsics for products of fragments, which begin as aligned in the memory of a task as they have to."""
+        shared = next((m for m in self.memories if m.reach == "block" and m.loadable), None)
+        if self.threads is None or shared is None:
+            return ()
+        tiles = ((name, PROVIDED[name].tiles) for name in self.threads.fragments)
+        return tuple(name for name, unit in tiles if unit is not None and shared.alignment % (2 * unit.row_bytes) == 0)
 
     def has(self, intrinsic: Intrinsic) -> bool:
         """Whether the processor has the instructions of an intrinsic."""

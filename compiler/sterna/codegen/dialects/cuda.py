@@ -32,7 +32,7 @@ class Cuda(GroupDialect):
     thread_of_all, all_threads = "(blockIdx.x * blockDim.x + threadIdx.x)", "(gridDim.x * blockDim.x)"
 
     def memory(self, memory: Memory, nbytes: int) -> str:
-        return f"__shared__ __align__({memory.alignment}) unsigned char {memory.name}_memory[{nbytes}];"
+        return f"__shared__ __align__({memory.boundary}) unsigned char {memory.name}_memory[{nbytes}];"
 
     def thread(self, axis: ThreadAxis) -> str:
         return f"({self.index_type})threadIdx.{axis[-1]}"

@@ -13,6 +13,7 @@ from sterna.codegen.dialects.c_family import C_TYPE, CFamily
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory
 from sterna.loops.program import KERNEL_FAILED, Buffer
+from sterna.loops.wide import Widths
 
 #: LLVM's number of the address space that the threads of a group share.
 SHARED = 3
@@ -74,8 +75,9 @@ class GroupDialect(CFamily):
         return f"{pointer}{'' if may_alias else self.alone}{buffer.name} = ({pointer}){address};"
 
     # -- wide accesses
-    def access_bytes(self, dtype: str) -> int:
-        return 0 if self.target.threads is None else self.target.threads.access_bytes
+    @property
+    def widths(self) -> Widths:
+        return Widths() if self.target.threads is None else Widths(self.target.threads.access_bytes)
 
     def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
         space = self.near if isinstance(buffer.scope, Memory) else self.far

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sterna.codegen.dialects.c_family import C_TYPE
 from sterna.codegen.dialects.groups import GroupDialect
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.ir.threads import ThreadAxis
+from sterna.loops.wide import Widths
 
 #: Elements of the language's longest vectors, and what the names of vectors begin with.
 MOST_LANES = 4
@@ -28,7 +31,7 @@ class Metal(GroupDialect):
     thread_of_all, all_threads = "(group_at.x * group_size.x + thread_at.x)", "(group_count.x * group_size.x)"
 
     def memory(self, memory: Memory, nbytes: int) -> str:
-        return f"STERNA_SHARED({memory.name}_memory, {nbytes}, {memory.alignment});"
+        return f"STERNA_SHARED({memory.name}_memory, {nbytes}, {memory.boundary});"
 
     def thread(self, axis: ThreadAxis) -> str:
         return f"({self.index_type})thread_at.{axis[-1]}"
@@ -44,8 +47,9 @@ class Metal(GroupDialect):
     def fused(self, dtype: str) -> str:
         return "fma"
 
-    def access_bytes(self, dtype: str) -> int:
-        return min(super().access_bytes(dtype), MOST_LANES * dtypes.size(dtype))
+    @property
+    def widths(self) -> Widths:
+        return replace(super().widths, lanes=MOST_LANES)
 
     def wide_type(self, dtype: str, lanes: int) -> str:
         return f"{_VECTORS[dtype]}{lanes}"

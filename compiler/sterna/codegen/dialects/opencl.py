@@ -26,7 +26,7 @@ class OpenCL(GroupDialect):
     group, thread_of_all, all_threads = "get_group_id(0)", "get_global_id(0)", "get_global_size(0)"
 
     def memory(self, memory: Memory, nbytes: int) -> str:
-        return f"__local uchar {memory.name}_memory[{nbytes}] __attribute__((aligned({memory.alignment})));"
+        return f"__local uchar {memory.name}_memory[{nbytes}] __attribute__((aligned({memory.boundary})));"
 
     def thread(self, axis: ThreadAxis) -> str:
         return f"({self.index_type})get_local_id({THREADS.index(axis)})"

@@ -342,7 +342,7 @@ class _Scheduling:
             work += elements * product([a.extent for a in state.body.axes])
             read += self._read(acc)
         nbytes = elements * dtypes.size(s.stages[name].tensor.dtype)
-        kept = -(-nbytes // self.shared.alignment) * self.shared.alignment if stored else nbytes
+        kept = -(-nbytes // self.shared.boundary) * self.shared.boundary if stored else nbytes
         self.nests.append(Nest(work, elements, read if stored else read + nbytes, kept if stored else 0))
 
     def _read(self, name: str) -> int:

@@ -179,7 +179,7 @@ def _plan(stage: Tensor, context: Context) -> _Plan | None:
     reduction, pair = stage.reduction, multiplied(stage.body) if stage.body is not None else None
     if reduction is None or pair is None or not stage.axes:
         return None
-    if not context.target.threads.fragments or not all(a.extent.is_const for a in stage.all_axes):
+    if not context.target.fragments or not all(a.extent.is_const for a in stage.all_axes):
         return None
     columns = stage.axes[-1]
     swapped = columns in E.axes_of(pair[0])
@@ -216,7 +216,7 @@ def intrinsic_of(
     """The target's intrinsic for factors of these types that are rounded and lie so, and sums of the last one."""
     assert context.target.threads is not None
     orders = tuple(ORDERS[turns] for turns in turned)
-    known = (FRAGMENTS[name] for name in context.target.threads.fragments)
+    known = (FRAGMENTS[name] for name in context.target.fragments)
     wanted = {"rounding": rounding, "orders": orders}
     return next((i for i in known if (*i.operands, i.dtype) == types and wanted.items() <= i.settings.items()), None)
 

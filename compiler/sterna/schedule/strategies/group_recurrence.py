@@ -39,7 +39,7 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     states = {carry.next.name for carry in scan.carries}
     elements = {t: product([a.extent for a in axes]) for t, axes in own.items()}
     stored = sum(
-        _rounded((2 if t in steps else 1) * n * dtypes.size(t.dtype), shared.alignment)
+        _rounded((2 if t in steps else 1) * n * dtypes.size(t.dtype), shared.boundary)
         for t, n in elements.items()
         if t.name not in s.outputs or t.name in states
     )

@@ -114,7 +114,7 @@ def _staged(
     sizes = {a: int(own.extent) for a, own in zip(axes, intrinsic.axes, strict=True)}
 
     def take(memory: Memory, shape: Sequence[Int], dtype: str) -> None:
-        at = -(-taken.get(memory, 0) // memory.alignment) * memory.alignment
+        at = -(-taken.get(memory, 0) // memory.boundary) * memory.boundary
         taken[memory] = at + product(shape) * dtypes.size(dtype)
 
     result = s.stages[acc].tensor
