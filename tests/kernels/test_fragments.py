@@ -128,7 +128,7 @@ def test_few_barriers_and_conflicts() -> None:
     program = finish(lower(proposed(product(512, 512, 288))))
     assert barriers(program.body) == 1 + 2 + 1
     assert threads(program) == 128
-    found = accesses(program)
+    found = accesses(program, widths=ptx.widths(load_target("cuda-sm80")))
     assert found.fragments == 512 * 512 * 288
     assert found.coalesced == found.accesses
     # All that 64 tasks bring of both matrices comes 16 bytes at a time, what follows with the sums element by element.

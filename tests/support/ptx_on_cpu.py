@@ -66,10 +66,12 @@ class Entry:
             return [f"{_label(raw[:-1])}:;"]
         if match := re.fullmatch(r"\.reg \.(\w+)\s+%(\w+)<(\d+)>", raw):
             return [f"{match[1]} {match[2]}[{match[3]}];"]
-        if match := re.fullmatch(r"\.(shared|local) \.align (\d+) \.b8 (\w+)\[(\d+)\]", raw):
-            self.symbols[match[3]] = f"(u64){match[3]}"
-            kind = "static " if match[1] == "shared" else ""
-            return [f"alignas({match[2]}) {kind}u8 {match[3]}[{match[4]}];"]
+        if match := re.fullmatch(r"\.(shared|local) \.align (\d+) \.(\w+) ([\w$]+)(?:\[(\d+)\])?", raw):
+            space, alignment, dtype, name, count = match.groups()
+            # LLVM makes variables of single elements.
+            self.symbols[name] = f"(u64){name}"
+            kind = "static " if space == "shared" else ""
+            return [f"alignas({alignment}) {kind}{dtype.replace('b8', 'u8')} {name}[{count or 1}];"]
         guard = ""
         if match := re.match(r"@(!?)%(\w+?)(\d+)\s+", raw):
             guard, raw = f"if ({match[1]}{match[2]}[{match[3]}]) ", raw[match.end() :]
