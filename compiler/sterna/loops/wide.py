@@ -12,6 +12,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.loops import program as P
+from sterna.loops.copies import lies_at
 from sterna.loops.thread_positions import is_far, is_shared
 from sterna.te import expr as E
 from sterna_runtime.abi import ALIGNMENT
@@ -61,12 +62,6 @@ class Widths:
 def is_asynchronous(copy: P.Copy) -> bool:
     """Whether a copy may go on while the threads of a task compute: one from the device's memory to the task's."""
     return copy.asynchronous and is_far(copy.source) and is_shared(copy.destination)
-
-
-def lies_at(multiple: int, each: int, *positions: Int) -> bool:
-    """Whether elements of a size at some positions begin at multiples of so many bytes, where their buffers do."""
-    steps = (step for p in positions for step in (p.const, *p.terms.values()))
-    return all(step * each % multiple == 0 for step in steps)
 
 
 def is_aligned(multiple: int, buffer: P.Buffer, index: Int) -> bool:

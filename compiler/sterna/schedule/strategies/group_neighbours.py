@@ -12,7 +12,7 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
-from sterna.loops.wide import lies_at
+from sterna.loops.copies import lies_at
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
 from sterna.schedule.strategies.rows import many_terms
