@@ -40,12 +40,6 @@ def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: in
     return replace(stmt, kind="serial" if changed else stmt.kind, body=body)
 
 
-def lies_at(multiple: int, each: int, *positions: Int) -> bool:
-    """Whether elements of a size at some positions begin at multiples of so many bytes, where their buffers do."""
-    steps = (step for p in positions for step in (p.const, *p.terms.values()))
-    return all(step * each % multiple == 0 for step in steps)
-
-
 def with_waits(body: P.Stmt) -> P.Stmt:
     """The program with a wait for every asynchronous copy that has none yet."""
     if not any(is_to_wait_for(s) for s in P.walk(body)):

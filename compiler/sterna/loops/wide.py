@@ -12,9 +12,9 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.loops import program as P
-from sterna.loops.copies import lies_at
 from sterna.loops.thread_positions import is_far, is_shared
 from sterna.te import expr as E
+from sterna.te.layout import lies_at
 from sterna_runtime.abi import ALIGNMENT
 
 #: Bytes that one access of a thread may move.

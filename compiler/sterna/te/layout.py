@@ -53,3 +53,9 @@ def most_elements(shape: Sequence[Int]) -> int:
             raise ValueError(f"{size} has no upper bound")
         elements *= hi
     return max(elements, 1)
+
+
+def lies_at(multiple: int, each: int, *positions: Int) -> bool:
+    """Whether elements of a size at some positions begin at multiples of so many bytes, where their buffers do."""
+    steps = (step for p in positions for step in (p.const, *p.terms.values()))
+    return all(step * each % multiple == 0 for step in steps)

@@ -12,7 +12,6 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
-from sterna.loops.copies import lies_at
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
 from sterna.schedule.strategies.rows import many_terms
@@ -20,7 +19,7 @@ from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.division import is_quotient
 from sterna.te.expr import Reduce
-from sterna.te.layout import dense_strides
+from sterna.te.layout import dense_strides, lies_at
 from sterna.te.tensor import Tensor
 
 #: Neighbours that a thread may have.
