@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from sterna.ir.division import divide_exactly
@@ -313,8 +314,12 @@ def _sign(factor: Int) -> bool | None:
     return False if _least_of_dimensions(-factor) else None
 
 
+@lru_cache(maxsize=1 << 14)
 def _least_of_dimensions(value: Int) -> bool:
-    """Whether a polynomial over dimensions and floor divisions of them is never negative."""
+    """Whether a polynomial over dimensions and floor divisions of them is never negative.
+
+    Remembered: cases of minima and maxima ask the same of their parts hundreds of thousands of times.
+    """
     if value.terms:
         common = math.gcd(*value.terms.values())
         value = Int({m: c // common for m, c in value.terms.items()}, value.const // common)
