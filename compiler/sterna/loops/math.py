@@ -203,12 +203,19 @@ def _erf(x: Expr) -> Expr:
 
 
 # ---------------------------------------------------------------- logarithm
-def _split(x: Expr) -> tuple[Expr, Expr]:
-    """x = 2**e * m with m in [2/3, 4/3), for normal numbers above zero; both as floats."""
+def _exponent(x: Expr) -> tuple[Expr, Expr]:
+    """The bits of x less those of 2/3, whose exponent is e of x = 2**e * m, m in [2/3, 4/3), and e as a float."""
     form = _format(x)
     bits = _op("sub", _bits(x, form.bits), form.two_thirds)
     # By way of int32, from which every machine can convert.
     exponent = _cast(_cast(_op("shift_right", _bits(bits, form.signed), form.mantissa), "int32"), form.dtype)
+    return bits, exponent
+
+
+def _split(x: Expr) -> tuple[Expr, Expr]:
+    """x = 2**e * m with m in [2/3, 4/3), for normal numbers above zero; both as floats."""
+    form = _format(x)
+    bits, exponent = _exponent(x)
     mantissa = _op("add", _op("and", bits, (1 << form.mantissa) - 1), form.two_thirds)
     return exponent, _bits(mantissa, form.dtype)
 
@@ -239,8 +246,7 @@ def _log(x: Expr) -> Expr:
 def _log_one_plus(x: Expr) -> Expr:
     """log(1 + x): the exponent e is that of the rounded 1 + x, r that of the exact one, x / 2**e + (1 / 2**e - 1)."""
     form = _format(x)
-    bits = _op("sub", _bits(_op("add", x, 1.0), form.bits), form.two_thirds)
-    exponent = _cast(_cast(_op("shift_right", _bits(bits, form.signed), form.mantissa), "int32"), form.dtype)
+    bits, exponent = _exponent(_op("add", x, 1.0))
     # 4 / 2**e: the fourth of it is subnormal where x is greatest.
     field = _op("and", bits, ((1 << dtypes.bits(form.dtype)) - 1) ^ ((1 << form.mantissa) - 1))
     four = _bits(_op("sub", _const((form.bias + 2) << form.mantissa, field), field), form.dtype)

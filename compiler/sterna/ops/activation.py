@@ -25,7 +25,7 @@ def _clip(x: Expr, min: float | None, max: float | None) -> Expr:
     return low if max is None else E.minimum(low, max)
 
 
-def _softplus(x: Expr) -> Expr:
+def softplus(x: Expr) -> Expr:
     # exp never overflows this way.
     return E.maximum(x, 0.0) + E.unary("log1p", _exp(-absolute(x)))
 
@@ -51,7 +51,7 @@ def _selu(x: Expr, alpha: float, gamma: float) -> Expr:
     return gamma * E.select(x > 0.0, x, alpha * E.unary("expm1", E.minimum(x, 0.0)))
 
 
-def _elu(x: Expr, alpha: float) -> Expr:
+def elu(x: Expr, alpha: float) -> Expr:
     return E.select(x < 0.0, alpha * E.unary("expm1", E.minimum(x, 0.0)), x)
 
 
@@ -90,7 +90,7 @@ OPERATORS: tuple[Operator, ...] = (
     unary(
         "elu",
         "x where positive, else alpha (exp(x) - 1)",
-        _elu,
+        elu,
         onnx="Elu",
         attributes=(setting("alpha", "limit below 0, negated", 1.0),),
     ),
@@ -139,7 +139,7 @@ OPERATORS: tuple[Operator, ...] = (
         low=-6.0,
         high=6.0,
     ),
-    unary("softplus", "log(1 + exp(x))", _softplus, onnx="Softplus", low=-9.0, high=9.0),
+    unary("softplus", "log(1 + exp(x))", softplus, onnx="Softplus", low=-9.0, high=9.0),
     unary("softsign", "x / (1 + |x|)", lambda x: x / (1.0 + absolute(x)), onnx="Softsign"),
     unary("mish", "x tanh(log(1 + exp(x)))", _mish, onnx="Mish"),
     unary(

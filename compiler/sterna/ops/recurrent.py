@@ -16,6 +16,7 @@ import numpy as np
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, ZERO, Int
+from sterna.ops.activation import elu, softplus
 from sterna.ops.operator import Application, Attribute, Case, Fusion, Operand, Operator, Types, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
 from sterna.te import expr as E
@@ -26,17 +27,13 @@ from sterna.te.tensor import Tensor, compute, reduce_axis, total
 #: Activation functions of x, alpha and beta, and the defaults of these two (ONNX, operator RNN).
 ACTIVATIONS: Mapping[str, tuple[Callable[[Expr, float, float], Expr], float, float]] = {
     "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
-    "elu": (lambda x, a, b: E.select(x < 0.0, a * E.unary("expm1", E.minimum(x, 0.0)), x), 1.0, 0.0),
+    "elu": (lambda x, a, b: elu(x, a), 1.0, 0.0),
     "hard_sigmoid": (lambda x, a, b: E.maximum(E.minimum(a * x + b, 1.0), 0.0), 0.2, 0.5),
     "leaky_relu": (lambda x, a, b: E.select(x < 0.0, a * x, x), 0.01, 0.0),
     "relu": (lambda x, a, b: E.maximum(x, 0.0), 0.0, 0.0),
     "scaled_tanh": (lambda x, a, b: a * E.unary("tanh", b * x), 1.0, 1.0),
     "sigmoid": (lambda x, a, b: E.unary("sigmoid", x), 0.0, 0.0),
-    "softplus": (
-        lambda x, a, b: E.maximum(x, 0.0) + E.unary("log1p", E.unary("exp", -E.unary("abs", x))),
-        0.0,
-        0.0,
-    ),
+    "softplus": (lambda x, a, b: softplus(x), 0.0, 0.0),
     "softsign": (lambda x, a, b: x / (1.0 + E.unary("abs", x)), 0.0, 0.0),
     "tanh": (lambda x, a, b: E.unary("tanh", x), 0.0, 0.0),
     "thresholded_relu": (lambda x, a, b: E.select(x > a, x, 0.0), 1.0, 0.0),

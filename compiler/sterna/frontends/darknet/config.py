@@ -94,8 +94,8 @@ def parse(content: bytes) -> tuple[Section, list[Section]]:
             sections.append(Section(_ALIASES.get(kind, kind), number, {}))
             continue
         if not sections or "=" not in text:
-            text = f'line {number} is no setting of a section: "{line.strip()[:40]}"'
-            raise error("E0103", text, fix="write key=value below a [section]")
+            title = f'line {number} is no setting of a section: "{line.strip()[:40]}"'
+            raise error("E0103", title, fix="write key=value below a [section]")
         key, value = text.split("=", 1)
         sections[-1].values[key] = value.split("#")[0].split(";")[0]
     if not sections or sections[0].kind not in NETWORK:

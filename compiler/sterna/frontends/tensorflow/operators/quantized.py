@@ -257,8 +257,9 @@ def uniform_quantize(t: Translation) -> Value:
     inverse = t.op("div", t.scalar(1.0, scale.dtype), scale)
     level = t.op("floor", t.op("add", t.op("mul", x, inverse), t.scalar(0.5, x.dtype)))
     level = t.op("clip", level, min=-(2.0**31), max=2.0**31 - 128)  # float32 below 2^31
-    ends = (int(t.option(f"quantization_{end}_val", n)) for end, n in zip(("min", "max"), _limits(dtype), strict=True))
-    low, high = ends
+    low, high = (
+        int(t.option(f"quantization_{end}_val", n)) for end, n in zip(("min", "max"), _limits(dtype), strict=True)
+    )
     return t.cast(t.op("clip", t.op("add", t.cast(level, "int32"), zero), min=low, max=high), dtype)
 
 
@@ -330,12 +331,11 @@ def add(t: Translation) -> Three:
 
 
 # ---------------------------------------------------------------- on integers alone
-def _kept(most: float | None) -> Translator:
-    """QuantizedRelu and its like: integers below the one for 0 become it, and those above a bound that; the bound of
-    QuantizedReluX is an operand."""
+def _kept(most: float | None, computed: bool = False) -> Translator:
+    """QuantizedRelu and its like: integers below the one for 0 become it, and those above a bound that, which
+    is an operand where it is computed."""
 
     def translate(t: Translation) -> Three:
-        computed = t.kind == "QuantizedReluX"
         x = _ranged(t, 0, 2, 3) if computed else _ranged(t, 0, 1, 2)
         bound = _scalar_of(t, 1) if computed else None if most is None else _number(t, most)
         ends = [_single_level(t, v, x.low, x.high, x.data.dtype) for v in (_number(t, 0.0), bound) if v is not None]
@@ -387,7 +387,7 @@ TRANSLATORS: dict[str, Translator] = {
     "QuantizedAdd": add, "QuantizedAvgPool": pool, "QuantizedBiasAdd": add, "QuantizedConcat": concat,
     "QuantizedConcatV2": concat, "QuantizedConv2D": conv, "QuantizedDepthwiseConv2D": conv,
     "QuantizedMatMul": matmul, "QuantizedMaxPool": pool, "QuantizedMul": multiply, "QuantizedRelu": _kept(None),
-    "QuantizedRelu6": _kept(6.0), "QuantizedReluX": _kept(None), "UniformQuantize": uniform_quantize,
+    "QuantizedRelu6": _kept(6.0), "QuantizedReluX": _kept(None, computed=True), "UniformQuantize": uniform_quantize,
     "UniformDequantize": uniform_dequantize, "QuantizedReshape": reshape, "RequantizationRange": requantization_range,
     "Requantize": requantize,
 }  # fmt: skip
