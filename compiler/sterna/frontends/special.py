@@ -59,7 +59,7 @@ def polygamma(t: Emitter, n: Value, x: Value) -> Value:
 
 
 def polygamma_of_order(t: Emitter, n: int, x: Value) -> Value:
-    """The n-th derivative of digamma, n > 1; below 0 by reflection: (-1)^n polygamma(n, 1 - x) less pi times the n-th
+    """The n-th derivative of digamma, n > 0; below 0 by reflection: (-1)^n polygamma(n, 1 - x) less pi times the n-th
     derivative of cot(pi x) (DLMF 5.15.6), which is a polynomial of it. At a pole it is infinite."""
     zero, one = _scalar(t, 0, x), _scalar(t, 1, x)
     below = t.op("less", x, zero)
