@@ -9,6 +9,7 @@ import numpy as np
 from sterna.intrinsics import Form, Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import of
+from sterna.ir.memory import SCRATCH
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.axis import Axis
@@ -44,13 +45,21 @@ def kernel_of(intrinsic: Intrinsic) -> Kernel:
 
 
 def schedule_of(kernel: Kernel, intrinsic: Intrinsic) -> Schedule:
-    """The kernel by the intrinsic and nothing else."""
+    """The kernel by the intrinsic and nothing else, but for copies of what has to lie otherwise than arguments do."""
     s = Schedule(kernel, {intrinsic.name: intrinsic})
-    axes = [f"x_{a.name}" for a in intrinsic.axes]
-    s.reorder("result", "again", *axes)
+    axes, stage = [f"x_{a.name}" for a in intrinsic.axes], "result"
+    apart = intrinsic.tiles is not None and intrinsic.tiles.row_bytes > 1
+    if apart:
+        stage = s.cache_write("result")
+        first = kernel.outputs[0].axes[0]
+        s.compute_at(stage, "result", s.split("result", first.name, int(first.extent))[0], SCRATCH)
+    s.reorder(stage, "again", *axes)
+    if apart:
+        for t in kernel.inputs:
+            s.compute_at(s.cache_read(t.name, stage), stage, "again", SCRATCH)
     if intrinsic.form is Form.MEMORY and any(t.name not in intrinsic.places for t in intrinsic.inputs):
-        s.unroll("result", "again")
-    s.tensorize("result", *axes, intrinsic.name)
+        s.unroll(stage, "again")
+    s.tensorize(stage, *axes, intrinsic.name)
     return s
 
 

@@ -72,17 +72,20 @@ def _whole_tiles(s: StageSchedule, region: Region) -> Region:
     lanes or beyond fused rows it reaches into what is computed and left out."""
     if s.tensorized is None or s.tensorized.row is None:
         return region
-    row, lane = (
-        next(r for r in s.relations if isinstance(r, Split) and r.inner == axis) for axis in s.tensorized.axes[:2]
-    )
+    tiled = s.tensorized.axes[:2]
+    row, lane = (next((r for r in s.relations if isinstance(r, Split) and r.inner == axis), None) for axis in tiled)
     least, extent = list(region.least), list(region.extent)
     pitches = {r.second: r.pitch for r in s.relations if isinstance(r, Fuse) and r.pitch}
     for d, axis in enumerate(s.tensor.axes):
+        if axis.name in tiled:
+            least[d], extent[d] = ZERO, axis.extent
         if axis.name in pitches:
             extent[d] = as_int(pitches[axis.name])
-        if axis.name == lane.parent:
+        if lane is not None and axis.name == lane.parent:
             extent[d] = ceil_div(extent[d], lane.factor) * lane.factor
-        if axis.name == row.parent and extent[d].is_const and least[d].is_const and int(extent[d]) < row.factor:
+        if row is None or axis.name != row.parent:
+            continue
+        if extent[d].is_const and least[d].is_const and int(extent[d]) < row.factor:
             least[d], extent[d] = axis.extent - row.factor, as_int(row.factor)
     return Region(tuple(least), tuple(extent))
 

@@ -325,8 +325,10 @@ def _check_rows(intrinsic: Intrinsic, of: P.Buffer | Expr, pitch: int, start: In
     assert intrinsic.tiles is not None
     need, each = intrinsic.tiles.row_bytes, dtypes.size(of.dtype)
     buffer = of.tensor if isinstance(of, E.Load) else of
-    if pitch * each % need or (isinstance(buffer, P.Buffer) and need > 1 and not is_aligned(2 * need, buffer, start)):
+    if pitch * each % need:
         raise ScatteredOperandError(f"rows lie {pitch * each} bytes apart, not whole pieces of {need} bytes")
+    if isinstance(buffer, P.Buffer) and need > 1 and not is_aligned(2 * need, buffer, start):
+        raise ScatteredOperandError(f"{buffer.name} may begin at other places than multiples of {2 * need} bytes")
 
 
 def _axes_of_rows(intrinsic: Intrinsic, read: Load) -> list[Axis]:
