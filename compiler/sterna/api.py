@@ -37,12 +37,12 @@ from sterna.ir.limits import memory_for
 from sterna.options import WEIGHTS, math_bound
 from sterna.records import default_place
 from sterna.runtime.here import why_not_here
+from sterna.scratch import temporary_directory
 from sterna.targets.description import beside, load_target
 from sterna.targets.memories import pools as memories_of
 from sterna.targets.target import Flash, Target
 from sterna.timing import timed
 from sterna.toolchain.processor import check_processor
-from sterna.toolchain.scratch import temporary_directory
 from sterna.tuned import best_of
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS, aligned

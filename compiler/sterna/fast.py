@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import hypot
@@ -38,6 +37,7 @@ from sterna.passes.narrow_products import narrow_choices
 from sterna.passes.winograd import Tile, products_of, tile_choices
 from sterna.pipeline import walk
 from sterna.runtime.here import why_not_here
+from sterna.scratch import temporary_directory
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import Bundle, load
@@ -390,7 +390,7 @@ class _Search:
 
     def _bundle(self, levels: Mapping[str, int]) -> Bundle:
         compiled = compile_graph(self.graph, self.model, with_levels(self.options, self.layers, levels))
-        directory = tempfile.TemporaryDirectory(prefix="sterna-fast-", ignore_cleanup_errors=True)
+        directory = temporary_directory("fast")
         return load(write_bundle(compiled, Path(directory.name) / "bundle")).keep(directory)
 
 

@@ -15,6 +15,8 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
+from sterna_runtime.interruption import whole
+
 #: Folders that Sterna makes are the user's alone.
 MODE = 0o700
 
@@ -146,11 +148,11 @@ def _scratch(process: int) -> Path:
     import shutil  # noqa: PLC0415 (seldom needed)
     import tempfile  # noqa: PLC0415
 
-    directory = Path(tempfile.mkdtemp(prefix="sterna-"))  # mode 0700, under a name that nobody can guess
-
     def remove() -> None:
         if os.getpid() == process:  # not in a child that was forked
             shutil.rmtree(directory, ignore_errors=True)
 
-    atexit.register(remove)
+    with whole:
+        directory = Path(tempfile.mkdtemp(prefix="sterna-"))  # mode 0700, under a name that nobody can guess
+        atexit.register(remove)
     return directory

@@ -22,7 +22,7 @@ import sterna
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
-from sterna.toolchain.scratch import scratch_folder
+from sterna.scratch import scratch_folder
 from sterna_runtime import library
 from sterna_runtime.cli.files import ImageOptions, read_inputs
 from sterna_runtime.inputs import TensorSpec

@@ -9,7 +9,7 @@ from support.imports import imported, modules
 
 #: Every module and package, each after all that it may import. The root of the package is for users, not for its parts.
 LAYERS = (
-    "sterna_runtime", "version", "escape", "advice", "errors", "cache", "timing", "collector", "ir", "te",
+    "sterna_runtime", "version", "escape", "advice", "errors", "scratch", "cache", "timing", "collector", "ir", "te",
     "intrinsics", "targets", "choices", "records", "tuned", "options", "schedule", "loops", "ops", "frontends",
     "passes", "export", "toolchain", "codegen", "runtime", "compiled", "libraries", "pipeline", "alternatives",
     "driver", "bundle", "fast", "budgets", "api", "firmware", "web", "rpc", "emulate", "debug", "quantize", "tuning",

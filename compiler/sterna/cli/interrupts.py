@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sterna_runtime.interruption import whole
+
 #: Ctrl-C, the wish of the system or of another process, a terminal that was closed; Windows has Ctrl-Break.
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
@@ -26,6 +28,9 @@ def orderly() -> Iterator[None]:
     before = {each: handler for each, handler in before.items() if handler is not signal.SIG_IGN}
     ended = False
 
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
     def end(number: int, frame: Any) -> None:
         nonlocal ended
         if not ended:
@@ -33,7 +38,8 @@ def orderly() -> Iterator[None]:
             sys.unraisablehook = _without_late_signals(sys.unraisablehook)
             for other in before:  # not by a handler, which the interpreter takes away before it ends
                 signal.signal(other, signal.SIG_IGN)
-            raise KeyboardInterrupt
+            if not whole.postponed(interrupt):
+                interrupt()
 
     for each in before:
         signal.signal(each, end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from sterna.errors import error
 from sterna.escape import rich as escape
 from sterna.options import Options
 from sterna.package.npm import npm_package
+from sterna.scratch import temporary_directory
 from sterna_runtime.cli.reports import size
 from sterna_runtime.cli.values import dim
 from sterna_runtime.names import model_name
@@ -202,7 +202,7 @@ def _bundle(path: Path, asked: Options, golden: int) -> Iterator[Path]:
     from sterna.debug.golden import golden_files, golden_sets  # noqa: PLC0415 (as above)
 
     sets = golden_files(*golden_sets(path, asked, golden)) if golden else None
-    with tempfile.TemporaryDirectory(prefix="sterna-") as scratch:
+    with temporary_directory("bundle") as scratch:
         files = bundle_files(compile_with(path, asked), sets)
         yield write_files(files, Path(scratch) / model_name(path.name)).directory
 

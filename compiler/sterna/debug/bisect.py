@@ -38,7 +38,7 @@ from sterna.passes.plan_kernels import round_weights
 from sterna.passes.stages import Lowered, Packed, Sequenced
 from sterna.passes.views import Views
 from sterna.pipeline import graph_passes
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 
 Say = Callable[[str], None]
 Tensors = Mapping[str, Array]

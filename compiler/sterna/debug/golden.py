@@ -25,8 +25,8 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Graph
 from sterna.ir.sizes import dimensions
 from sterna.runtime.signature import specs_of
+from sterna.scratch import temporary_directory
 from sterna.targets.description import load_target
-from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime import load
 from sterna_runtime.abi import aligned
 from sterna_runtime.golden import STRING, GoldenSet, is_float

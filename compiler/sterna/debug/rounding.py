@@ -7,7 +7,7 @@ from pathlib import Path
 from sterna.bundle.writer import write_bundle
 from sterna.compiled import Compiled
 from sterna.debug.comparison import TensorCheck, compare
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 from sterna_runtime import load
 from sterna_runtime.random_inputs import random_inputs
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sterna.errors import SternaError
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 
 
 @contextlib.contextmanager

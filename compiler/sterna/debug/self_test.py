@@ -6,7 +6,6 @@ Ends with 0 where all are equal. `sterna.targets.self_test` asks it before it ta
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sterna.bundle.writer import write_bundle
 from sterna.driver import Options, compile_graph
 from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
+from sterna.scratch import temporary_directory
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import load
@@ -50,7 +50,7 @@ def computes_products(target: Target) -> bool:
         "self_test", tuple(inputs), tuple(results), tuple(b.nodes), tuple(f"y{n}" for n in range(len(results)))
     )
     compiled = compile_graph(graph, "self_test", Options(target, "llvm"))
-    with tempfile.TemporaryDirectory(prefix="sterna-") as folder:
+    with temporary_directory("self-test") as folder:
         place = write_bundle(compiled, Path(folder) / "bundle")
         for threads in (1, 2):
             with load(place, threads) as bundle:

@@ -23,6 +23,7 @@ from pathlib import Path
 from sterna.codegen.render import resource
 from sterna.errors import error
 from sterna.runtime.remote import Functions, Model
+from sterna.scratch import temporary_directory
 from sterna.web.files import INDEX, Root
 from sterna.web.server import HOST, make_server
 from sterna.web.socket import WebSocket
@@ -163,7 +164,7 @@ class BrowserFunctions(Functions):
         }
         server = make_server(roots, port=0, talk=line.talk)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        folder = tempfile.TemporaryDirectory(prefix="sterna-page-", ignore_cleanup_errors=True)
+        folder = temporary_directory("page")
         try:
             address = f"http://{HOST}:{server.server_address[1]}/{INDEX}?threads={threads}"
             process = self._browser(address, folder.name, _needs_gpu(bundle))

@@ -17,8 +17,8 @@ from sterna.firmware.machines import MACHINES
 from sterna.firmware.measure import Measured, measure
 from sterna.options import Options
 from sterna.passes.stream_weights import Reads
+from sterna.scratch import temporary_directory
 from sterna.targets.target import Flash
-from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime.cli.reports import size
 
 

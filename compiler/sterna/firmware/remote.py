@@ -20,6 +20,7 @@ from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import Machine, machine_for
 from sterna.runtime import remote
 from sterna.runtime.remote import Functions, Model, Reader
+from sterna.scratch import temporary_directory
 from sterna_runtime import Bundle, library
 
 
@@ -95,7 +96,7 @@ class BoardFunctions(Functions):
         if threads > 1:
             title = f"{machine.name} has one processor; {threads} threads were asked for"
             raise error("E0501", title, fix="leave out the number of threads, or 1")
-        folder = tempfile.TemporaryDirectory(prefix="sterna-firmware-", ignore_cleanup_errors=True)
+        folder = temporary_directory("firmware")
         image = build(firmware, machine, Path(folder.name), serving_program(firmware, self._how["nodes"]), **self._how)
         more = [] if self._options is None else self._options(image)
         command = [*command_of(machine, image), "-icount", f"shift={machine.shift}", *more]

@@ -7,7 +7,6 @@ anything is unpacked.
 from __future__ import annotations
 
 import stat
-import tempfile
 import weakref
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from sterna.errors import SternaError, error
 from sterna.frontends.source import Source
+from sterna.scratch import temporary_directory
 
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 32
@@ -42,7 +42,7 @@ class Unpacked:
     """
 
     def __init__(self, source: Source):
-        directory = tempfile.TemporaryDirectory(prefix="sterna-model-", ignore_cleanup_errors=True)
+        directory = temporary_directory("model")
         weakref.finalize(self, directory.cleanup)
         self.folder = Path(directory.name)
         try:

@@ -29,7 +29,7 @@ from sterna.options import Options
 from sterna.package import java, natives, wrappers
 from sterna.package.abis import Abi, abis
 from sterna.package.placing import placing
-from sterna.toolchain.scratch import scratch_folder
+from sterna.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
 

@@ -20,8 +20,8 @@ from sterna.codegen.render import render_template, resource
 from sterna.package.debian_archive import Entry, Link, Program, kilobytes, package, zipped
 from sterna.package.native import Native, read_native
 from sterna.package.placing import placing
+from sterna.scratch import scratch_folder
 from sterna.toolchain.compilers import compiler_version, run
-from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import Diagnostic, SternaError, error

@@ -31,8 +31,8 @@ from sterna.package import wrappers
 from sterna.package.npm import license_text
 from sterna.package.placing import placing
 from sterna.package.slices import Part, Slice, members, public_headers, runtime_objects, slices
+from sterna.scratch import scratch_folder
 from sterna.toolchain.mach_o import universal
-from sterna.toolchain.scratch import scratch_folder
 from sterna.version import __version__
 from sterna_runtime.advice import Advice, Option
 

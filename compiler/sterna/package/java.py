@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from sterna.codegen.render import resource
 from sterna.package.natives import java_home
+from sterna.scratch import scratch_folder
 from sterna.toolchain.compilers import run
-from sterna.toolchain.scratch import scratch_folder
 
 _TIME = (2024, 1, 1, 0, 0, 0)
 

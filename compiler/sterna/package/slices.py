@@ -11,10 +11,10 @@ from pathlib import Path
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.codegen.render import resource
+from sterna.scratch import scratch_folder
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
-from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import zig
 from sterna_runtime.recipe import FLAGS, SOURCES
 

@@ -6,11 +6,11 @@ import functools
 import platform
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from sterna.cache import Cache, cache_directory, key
+from sterna.scratch import temporary_directory
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Limits:
 @functools.cache
 def limits(threads: int) -> Limits:
     """Of so many threads, measured now by `peak.c`."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_directory("peak") as folder:
         program = Path(folder) / "peak"
         source = Path(__file__).with_name("peak.c")
         flags = ["-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast", "-fno-sanitize=all"]

@@ -17,9 +17,9 @@ from sterna.frontends.formats import find, read_model
 from sterna.frontends.source import Source
 from sterna.options import Options
 from sterna.report.subject import Subject, subject_of
+from sterna.scratch import temporary_directory
 from sterna.targets.description import load_target
 from sterna.targets.target import Flash, Target
-from sterna.toolchain.scratch import temporary_directory
 from sterna_runtime.advice import Compile, Option
 
 #: That are made to see what patches of a model's first layers would give.

@@ -32,7 +32,7 @@ from sterna.options import Options
 from sterna.passes.context import context_of
 from sterna.pipeline import walk
 from sterna.quantize.samples import Data, Input, read_samples
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 from sterna_runtime import Bundle
 from sterna_runtime.inputs import Array, TensorSpec
 from sterna_runtime.names import model_name

@@ -25,7 +25,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zlib
@@ -44,6 +43,7 @@ from sterna.rpc.functions import DeviceModel, ModelFunctions
 from sterna.rpc.link import Link, Refused
 from sterna.runtime import remote
 from sterna.runtime.remote import Failure, Model
+from sterna.scratch import temporary_directory
 from sterna.version import __version__
 
 if sys.version_info >= (3, 11):
@@ -327,7 +327,7 @@ class SerialFunctions(ModelFunctions):
         if not self._board.flash:
             title = "the board has another model, and no command flashes it"
             raise error("E0810", title, str(self._board.file), fix=_EXAMPLE_OF_FLASH)
-        with tempfile.TemporaryDirectory(prefix="sterna-serial-") as folder:
+        with temporary_directory("serial") as folder:
             server_files(firmware, Path(folder))
             _flash(self._board, firmware, Path(folder))
         link = SerialLink(self._board, _line_of(self._board), SECONDS_TO_START)

@@ -11,7 +11,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from sterna.cache import Cache, cache_directory, key
+from sterna.scratch import temporary_directory
 from sterna.version import __version__
 
 #: The module that compiles and compares; it takes the target's name and ends with 0 where all is well.
@@ -44,7 +44,7 @@ def run_self_test(target: str, environment: Mapping[str, str] | None = None) -> 
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})}
     try:
         # `-m` looks for modules in the working directory first: one where nobody has put any.
-        with tempfile.TemporaryDirectory(prefix="sterna-") as folder:
+        with temporary_directory("self-test") as folder:
             done = subprocess.run(
                 [sys.executable, "-m", MODULE, target],
                 env=variables,

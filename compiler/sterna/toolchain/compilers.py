@@ -14,10 +14,10 @@ from types import MappingProxyType
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
+from sterna.scratch import scratch_folder
 from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain import zig as zigs
-from sterna.toolchain.scratch import scratch_folder
 from sterna_runtime.building import zig_environment
 
 #: What every compiler is told. -ffp-contract=off: a fused multiply-add is written where it is meant. -fno-math-errno:

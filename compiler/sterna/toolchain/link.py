@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from sterna import cache as caching
 from sterna.cache import Cache, cache_directory
 from sterna.errors import error
+from sterna.scratch import scratch_folder
 from sterna.targets.target import Target
 from sterna.toolchain.check import check_library, check_objects, wants_functions
 from sterna.toolchain.compilers import compiler_version, find_program, run
-from sterna.toolchain.scratch import scratch_folder
 from sterna.toolchain.zig import find_zig, zig
 
 

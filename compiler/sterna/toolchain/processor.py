@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from sterna.errors import Diagnostic, SternaError
+from sterna.scratch import scratch_folder
 from sterna.targets.tables import line_of
 from sterna.targets.target import Target
 from sterna.toolchain import zig as zigs
-from sterna.toolchain.scratch import scratch_folder
 from sterna_runtime.building import zig_environment
 
 #: Makes a machine for LLVM, which says on standard error what it does not know, and goes on.

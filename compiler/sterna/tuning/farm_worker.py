@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sterna.bundle.directory import write_files
 from sterna.choices import Choice
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 from sterna.tuning.kernels import Task
 from sterna.tuning.measure import Local
 from sterna.tuning.worker import Built, Trial, build

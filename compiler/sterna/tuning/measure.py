@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from sterna.choices import Choice
 from sterna.errors import SternaError, error
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 from sterna.tuning.kernels import Task
 from sterna.tuning.worker import Built, Request, Trial, Turns, counts, first_line, receive, send
 

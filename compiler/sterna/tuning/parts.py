@@ -28,8 +28,8 @@ from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import plan_memory
 from sterna.passes.stages import Outline, call_multiply_adds
 from sterna.pipeline import walk
+from sterna.scratch import temporary_directory
 from sterna.targets.target import Target
-from sterna.toolchain.scratch import temporary_directory
 from sterna.tuning.measure import Measurer
 from sterna.tuning.unforeseen import UNFORESEEN, internal
 

@@ -10,7 +10,7 @@ from sterna.driver import compile_graph
 from sterna.errors import SternaError
 from sterna.ir.graph import Graph
 from sterna.options import Options
-from sterna.toolchain.scratch import temporary_directory
+from sterna.scratch import temporary_directory
 from sterna.tuning.measure import Measurer
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from sterna.frontends.pairs import without_weights
 from sterna.frontends.source import Source, json_fault
 from sterna.frontends.tfjs_weights import tfjs_weights
 from sterna.ir.graph import Array
+from sterna.scratch import temporary_directory
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 MOST_JSON = 256 << 20
@@ -98,7 +98,7 @@ def load(source: Source) -> ModelFile:
 
 def _in_memory(model: Any) -> ModelFile:
     """A model that Keras holds: through a file, as Keras knows best what it consists of."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_directory("model") as folder:
         path = Path(folder) / "model.keras"
         try:
             model.save(path)

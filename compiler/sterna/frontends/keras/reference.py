@@ -10,7 +10,6 @@ from contextlib import closing
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from sterna.frontends.keras.reader import inputs_of
 from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array
+from sterna.scratch import temporary_directory
 
 _BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -40,7 +40,7 @@ def _loaded(keras: Any, source: Source) -> Any:
     if source.start.lstrip()[:1] != b"{":
         return keras.models.load_model(source.file(), compile=False)
     model = keras.models.model_from_json(source.file().read_text("utf-8"))
-    with TemporaryDirectory() as folder:
+    with temporary_directory("weights") as folder:
         # Keras tells formats of weights by the name.
         named = Path(folder) / "model.weights.h5"
         shutil.copyfile(weights_of(source), named)

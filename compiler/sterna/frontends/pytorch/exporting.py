@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +15,7 @@ from sterna.frontends.pytorch.model import Model
 from sterna.frontends.source import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
+from sterna.scratch import temporary_directory
 from sterna_runtime.advice import shapes as shapes_given
 
 
@@ -133,7 +133,7 @@ def _explained(message: str) -> tuple[str, str]:
 
 def of_program(torch: ModuleType, program: Any, name: str) -> Model:
     """An exported program, by way of its file form."""
-    with tempfile.TemporaryDirectory(prefix="sterna-") as folder:
+    with temporary_directory("program") as folder:
         path = Path(folder) / "model.pt2"
         try:
             torch.export.save(program, path)

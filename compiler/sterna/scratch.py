@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sterna.errors import system_error
+from sterna_runtime.interruption import whole
 
 _FIX = "free space there, or let TMPDIR name a folder that can be written to"
 
@@ -19,7 +20,8 @@ def temporary_directory(purpose: str) -> tempfile.TemporaryDirectory[str]:
         SternaError: E0010, the system refuses it.
     """
     try:
-        return tempfile.TemporaryDirectory(prefix=f"sterna-{purpose}-", ignore_cleanup_errors=True)
+        with whole:
+            return tempfile.TemporaryDirectory(prefix=f"sterna-{purpose}-", ignore_cleanup_errors=True)
     except OSError as problem:
         raise system_error(problem, "a temporary folder", _FIX) from None
 
