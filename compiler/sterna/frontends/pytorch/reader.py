@@ -18,8 +18,8 @@ from sterna.frontends.inputs import Dims, Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
-from sterna.frontends.pytorch.assertions import asserted
-from sterna.frontends.pytorch.expressions import parse, symbols_of
+from sterna.frontends.pytorch.assertions import asserted, held
+from sterna.frontends.pytorch.expressions import parse
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.layouts import are_empty
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of
@@ -163,6 +163,7 @@ class Reader:
         self.fail_if(self.problems)
         if not outputs and not states.names:
             raise error("E0103", f"{self.where} has no outputs")
+        outputs = held(self.work("assertions"), outputs)
         for name in states.names:
             if name in scope.tensors:
                 states.update(name, scope.tensors[name].read())
@@ -185,10 +186,12 @@ class Reader:
             return self.tensor(scope, str(value))
         found = self.decoded(arg, scope)
         if isinstance(found, (Value, Int, bool, int, float)):
-            return Translation(
-                NodeInfo("output", (), ()), f"output{number}", {}, (), self.builder, lambda _: "", self.shared
-            ).as_value(found)
+            return self.work(f"output{number}").as_value(found)
         return None
+
+    def work(self, name: str) -> Translation:
+        """The means to build what no call of the program makes."""
+        return Translation(NodeInfo(name, (), ()), name, {}, (), self.builder, lambda _: "", self.shared)
 
     @staticmethod
     def fail_if(problems: Sequence[Diagnostic]) -> None:
@@ -273,10 +276,7 @@ class Reader:
         said = graph.numbers.get(name)
         if not isinstance(found, Value) or not isinstance(said, str) or not dtypes.is_integer(found.dtype):
             return
-        self.shared.expressions.setdefault(found, said)
-        symbols = symbols_of(said)
-        if len(symbols) == 1 and (said == symbols[0] or said.startswith("Symbol(")):
-            self.shared.items.setdefault(symbols[0], found)
+        self.shared.note(found, said)
 
     def note_complexes(self, graph: GraphInfo, names: Sequence[str], scope: Scope) -> None:
         """Operands that are complex, among them those that are read anew after a write to their memory."""
@@ -360,12 +360,13 @@ class Reader:
             before = len(self.problems)
             self.depth += 1
             try:
-                self.body(inner, scope)
+                with self.shared.inside():
+                    self.body(inner, scope)
+                    if len(self.problems) > before:
+                        return [None] * len(inner.outputs)
+                    return held(self.work("assertions"), [self.decoded(output, scope) for output in inner.outputs])
             finally:
                 self.depth -= 1
-            if len(self.problems) > before:
-                return [None] * len(inner.outputs)
-            return [self.decoded(output, scope) for output in inner.outputs]
 
         return made
 

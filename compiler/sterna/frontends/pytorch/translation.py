@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sterna.errors import SternaError, error
@@ -34,9 +37,10 @@ class Shared:
         limits: the least and the greatest size of a symbol of the program; None: not bounded.
         places: of what is not 0 in a tensor, by the scope that asks: asked twice, they are as many.
         symbols: sizes of the inputs' symbols.
-        expressions: computed numbers -> what the program says that they are, of its symbols.
-        items: symbols that stand for a number of the data -> that number.
-        bound: the sizes that were made of these, by scope and symbol.
+        expressions: computed numbers -> what the graph at hand says that they are, of its symbols.
+        items: symbols that stand for a number of the data in the graph at hand -> that number.
+        bound: the sizes that were made of these, by scope and number.
+        required: what the graph at hand asserts when it runs.
     """
 
     def __init__(self, names: Names, limits: Mapping[str, tuple[int, int | None]]):
@@ -45,9 +49,28 @@ class Shared:
         self.complexes: set[Value] = set()
         self.places: dict[tuple[int, Value], Value] = {}
         self.symbols: dict[str, Int] = {}
-        self.expressions: dict[Value, str] = {}
-        self.items: dict[str, Value] = {}
-        self.bound: dict[tuple[int, str], Int] = {}
+        self.expressions: ChainMap[Value, str] = ChainMap()
+        self.items: ChainMap[str, Value] = ChainMap()
+        self.bound: dict[tuple[int, Value], Int] = {}
+        self.required: list[Value] = []
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Meanwhile a graph inside is at hand. Its symbols are its own: another graph, or the same one once more, uses
+        them for other numbers."""
+        outside = self.expressions, self.items, self.required
+        self.expressions, self.items, self.required = outside[0].new_child(), outside[1].new_child(), []
+        try:
+            yield
+        finally:
+            self.expressions, self.items, self.required = outside
+
+    def note(self, number: Value, text: str) -> None:
+        """What the graph at hand says of a number that is computed from the data."""
+        self.expressions[number] = text
+        symbols = symbols_of(text)
+        if len(symbols) == 1 and (text == symbols[0] or text.startswith("Symbol(")):
+            self.items.maps[0].setdefault(symbols[0], number)
 
 
 class Translation(Emitter):
@@ -78,6 +101,12 @@ class Translation(Emitter):
         self.operands = tuple(operands)
 
     # -- arguments
+    def having(self, /, **arguments: Any) -> Translation:
+        """The same call with some arguments replaced or added: what another translator takes further."""
+        made = copy.copy(self)
+        made.arguments = self.arguments | arguments
+        return made
+
     def arg(self, name: str, default: Any = None) -> Any:
         """An argument as it is: tensors as values, numbers, lists; the default where it is left out or None."""
         found = self.arguments.get(name)
@@ -235,7 +264,7 @@ class Translation(Emitter):
         low, high = self.shared.limits.get(name, (0, None))
         if high is None:
             raise self.unbounded(f"a size that the data decide ({name}), which has no upper bound", name)
-        place = self.builder.scope, name
+        place = self.builder.scope, value
         if place not in self.shared.bound:
             self.shared.bound[place] = self.bind(value, low, high, name)
         return self.shared.bound[place]

@@ -93,11 +93,12 @@ def segment_reduce(t: Translation) -> Value:
     if kind == "mean":
         return _segment_means(t, data, own, count, initial)
     base = t.full((count, *data.shape[1:]), empty if initial is None else initial, data.dtype)
-    t.arguments = {
-        "self": base, "dim": 0, "index": t.expand(own, data.shape), "src": data,
-        "reduce": names.get(kind, kind), "include_self": initial is not None,
-    }  # fmt: skip
-    return scatter(t)
+    return scatter(
+        t.having(
+            self=base, dim=0, index=t.expand(own, data.shape), src=data, reduce=names.get(kind, kind),
+            include_self=initial is not None,
+        )
+    )  # fmt: skip
 
 
 def _segment_means(t: Translation, data: Value, own: Value, count: Int, initial: float | None) -> Value:
@@ -118,8 +119,7 @@ def index_reduce(t: Translation) -> Value:
     x, source, axis = t.tensor(), t.tensor("source"), t.dim()
     index = t.tensor("index")
     wide = t.reshape(index, [index.type.elements if n == axis else 1 for n in range(x.type.rank)])
-    t.arguments |= {"index": t.expand(t.cast(wide, "int64"), source.shape), "src": source, "dim": axis}
-    return scatter(t)
+    return scatter(t.having(index=t.expand(t.cast(wide, "int64"), source.shape), src=source, dim=axis))
 
 
 def repeated(t: Translation) -> Value:

@@ -112,8 +112,7 @@ def _bilinear(translate: Translator, names: tuple[str, ...]) -> Translator:
 
         def product(*values: Value) -> Value:
             given = {names[0]: list(values)} if listed else dict(zip(names, values, strict=True))
-            inner = Translation(t.node, t.name, {**t.arguments, **given}, values, t.builder, t.origin, t.shared)
-            made = translate(inner)
+            made = translate(t.having(**given))
             assert isinstance(made, Value)
             return made
 
@@ -128,8 +127,7 @@ def of_real_part(translate: Translator) -> Translator:
 
     def run(t: Translation) -> Any:
         real, _ = parts(t, t.tensor())
-        arguments = {**t.arguments, "self": real}
-        return translate(Translation(t.node, t.name, arguments, (real,), t.builder, t.origin, t.shared))
+        return translate(t.having(self=real))
 
     return run
 

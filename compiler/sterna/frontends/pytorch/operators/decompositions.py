@@ -99,7 +99,8 @@ def rank(t: Translation) -> Value:
 
 def pseudo_inverse(t: Translation) -> Value:
     a = _either(t)
-    t.arguments.setdefault("rcond", 1e-15 if "pinverse" in t.kind else None)
+    if "pinverse" in t.kind and "rcond" not in t.arguments:
+        t = t.having(rcond=1e-15)
     u, s, v = rotations.singular(t, a)
     counts, one = t.op("greater", s, _least_counted(t, a, s)), t.scalar(1, s.dtype)
     factors = t.op("where", counts, t.op("div", one, t.op("where", counts, s, one)), t.scalar(0, s.dtype))

@@ -26,13 +26,12 @@ def _split_along(axis: int) -> Translator:
 
     def translate(t: Translation) -> list[Value]:
         own = 0 if axis == 1 and t.tensor().type.rank == 1 else axis
-        t.arguments["dim"] = own
         if "sections" not in t.arguments:
-            return split_at(t)
+            return split_at(t.having(dim=own))
         size, parts = t.extent(t.tensor(), own), t.integer("sections")
         if parts < 1 or size % parts:
             raise error("E0109", f"{t.kind} of {size} into {parts} parts")
-        return split(t)
+        return split(t.having(dim=own))
 
     return translate
 
@@ -43,13 +42,11 @@ def split_by_tensor(t: Translation) -> list[Value]:
     if given.data is None:
         raise error("E0107", f"{t.kind} needs its places to be constant")
     if given.type.rank:
-        t.arguments["indices"] = [int(n) for n in given.data.reshape(-1)]
-        return split_at(t)
+        return split_at(t.having(indices=[int(n) for n in given.data.reshape(-1)]))
     size, parts = t.extent(t.tensor(), t.dim(default=0)), int(given.data)
     if not 1 <= parts <= MOST_PARTS:
         raise error("E0109", f"{t.kind} of {size} into {parts} parts")
-    t.arguments["split_sizes"] = [size // parts + (n < size % parts) for n in range(parts)]
-    return split(t)
+    return split(t.having(split_sizes=[size // parts + (n < size % parts) for n in range(parts)]))
 
 
 def combined(t: Translation) -> Value:
@@ -78,8 +75,7 @@ def cartesian(t: Translation) -> Value:
 def diagonal_of_all(t: Translation) -> Value:
     """A matrix with the elements on a diagonal (diagflat)."""
     x = t.tensor()
-    t.arguments["self"] = t.reshape(x, (x.type.elements,))
-    return diagonal_matrices(t)
+    return diagonal_matrices(t.having(self=t.reshape(x, (x.type.elements,))))
 
 
 def powers(t: Translation) -> Value:

@@ -70,6 +70,12 @@ def indices_of(t: Translation, x: Value) -> list[Value | None]:
     return found + [None] * (x.type.rank - len(found))
 
 
+def masked_indices(t: Translation, mask: Value) -> list[Value | None]:
+    """The indices where a mask holds, and 0, which is always there, elsewhere."""
+    given = [each if each is None else t.as_value(each) for each in t.arg("indices", [])]
+    return [each if each is None else t.op("where", mask, each, t.scalar(0, each.dtype)) for each in given]
+
+
 def layout_of(indices: list[Value | None]) -> tuple[list[int], list[int], int]:
     """(indexed dimensions, the others, where the index's dimensions go in the result)."""
     indexed = [n for n, index in enumerate(indices) if index is not None]
@@ -104,11 +110,7 @@ def index(t: Translation) -> Value:
 def index_by_mask(t: Translation) -> Value:
     """x[i, j] where a mask holds, and one number elsewhere, where the indices do not count (_unsafe_masked_index)."""
     mask = t.tensor("mask")
-    given = t.arg("indices", [])
-    t.arguments["indices"] = [
-        each if each is None else t.op("where", mask, each, t.scalar(0, each.dtype)) for each in given
-    ]
-    found = index(t)
+    found = index(t.having(indices=masked_indices(t, mask)))
     return t.op("where", mask, found, t.as_value(t.arg("fill", 0), found.dtype))
 
 

@@ -363,11 +363,8 @@ def diagonal_matrices(t: Translation) -> Value:
 
 
 def diag(t: Translation) -> Value:
-    if t.tensor().type.rank == 1:
-        t.arguments["offset"] = t.integer("diagonal", 0)
-        return diagonal_matrices(t)
-    t.arguments["offset"] = t.integer("diagonal", 0)
-    return diagonal(t)
+    own = t.having(offset=t.integer("diagonal", 0))
+    return diagonal_matrices(own) if t.tensor().type.rank == 1 else diagonal(own)
 
 
 def differences(t: Translation) -> Value:

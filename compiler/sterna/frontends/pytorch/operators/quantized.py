@@ -316,8 +316,8 @@ def fake_learned(translate: Translator) -> Translator:
 
     def run(t: Translation) -> Any:
         zero = t.op("round", t.as_value(t.arg("zero_point"), "float32"))
-        t.arguments["zero_point"] = t.op("clip", zero, min=t.number("quant_min"), max=t.number("quant_max"))
-        return translate(t)
+        zero = t.op("clip", zero, min=t.number("quant_min"), max=t.number("quant_max"))
+        return translate(t.having(zero_point=zero))
 
     return run
 

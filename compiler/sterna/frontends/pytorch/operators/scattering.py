@@ -8,7 +8,7 @@ import numpy as np
 
 from sterna.frontends.emitter import is_float
 from sterna.frontends.pytorch.operators.forms import strided
-from sterna.frontends.pytorch.operators.gathering import indices_of, layout_of
+from sterna.frontends.pytorch.operators.gathering import indices_of, layout_of, masked_indices
 from sterna.frontends.pytorch.operators.movement import bounds_of, place_in
 from sterna.frontends.pytorch.operators.pointwise import floor_quotient, times
 from sterna.frontends.pytorch.translation import Translation, Translator
@@ -69,14 +69,9 @@ def _quotient(t: Translation, y: Value, counts: Value) -> Value:
 
 def index_add_by_mask(t: Translation) -> Value:
     """x[i, j] += values where a mask holds, and nothing elsewhere (_unsafe_masked_index_put_accumulate)."""
-    mask, given = t.tensor("mask"), t.arg("indices", [])
-    values = t.tensor("values")
-    t.arguments["indices"] = [
-        each if each is None else t.op("where", mask, each, t.scalar(0, each.dtype)) for each in given
-    ]
-    t.arguments["values"] = t.op("where", mask, values, t.scalar(0, values.dtype))
-    t.arguments["accumulate"] = True
-    return index_put(t)
+    mask, values = t.tensor("mask"), t.tensor("values")
+    counted = t.op("where", mask, values, t.scalar(0, values.dtype))
+    return index_put(t.having(indices=masked_indices(t, mask), values=counted, accumulate=True))
 
 
 def index_put(t: Translation) -> Value:
@@ -184,8 +179,8 @@ def strided_scatter(t: Translation) -> Value:
     """A tensor with the elements replaced that sizes and strides say (as_strided_scatter)."""
     x, src = t.tensor(), t.tensor("src")
     count, flat = src.type.elements, t.reshape(x, (x.type.elements,))
-    t.arguments["self"] = t.reshape(t.counting(x.type.elements), x.shape)
-    places = t.reshape(strided(t), (count, 1))
+    own = t.having(self=t.reshape(t.counting(x.type.elements), x.shape))
+    places = t.reshape(strided(own), (count, 1))
     made = t.op("scatter_nd", flat, places, t.reshape(t.cast(src, x.dtype), (count,)))
     return t.reshape(made, x.shape)
 

@@ -47,8 +47,40 @@ def memory_stride(t: Translation) -> Int:
 
 
 def nothing(t: Translation) -> tuple[()]:
-    """What only tests, or says something to PyTorch."""
+    """What says something to PyTorch, or what is tested when the model is read."""
     return ()
+
+
+def required(t: Translation) -> Any:
+    """A condition that holds, or the run fails."""
+    _require(t, t.arguments[t.given("self", "cond", "#0")])
+    return t.arg("dep_token", ())
+
+
+def within(t: Translation) -> Any:
+    """A number between bounds, or the run fails; one that becomes a size is not negative."""
+    number = t.arguments[t.given("size")]
+    low, high = t.arg("min", 0 if "for_size" in t.kind else None), t.arg("max")
+    for bound, compare in ((low, "greater_equal"), (high, "less_equal")):
+        if bound is not None:
+            _require(t, t.op(compare, *t.together(number, bound)))
+    return t.arg("dep_token", ())
+
+
+def token(t: Translation) -> Value:
+    """What orders tests among each other: an empty tensor."""
+    return t.full((0,), 0, "float32")
+
+
+def _require(t: Translation, condition: Any) -> None:
+    if isinstance(condition, Int) and condition.is_const:
+        condition = int(condition)
+    value = t.cast(t.as_value(condition), "bool")
+    if value.data is None:
+        t.shared.required.append(t.reshape(value, ()))
+    elif not value.data.all():
+        said = str(t.arg("assert_msg") or t.arg("msg") or "what never holds of these sizes")
+        raise error("E0108", f"the model asserts {said}")
 
 
 def _first_two(t: Translation) -> tuple[Any, Any]:
@@ -161,23 +193,26 @@ _FUNCTIONS: dict[str, Translator] = {
 }  # fmt: skip
 
 #: What only tests, or says something to PyTorch.
-TESTS = frozenset(
-    [
-        "aten._assert_async.msg",
-        "aten._assert_async.default",
-        "aten._assert_scalar.default",
-        "aten._assert_tensor_metadata.default",
-        "aten.sym_constrain_range.default",
-        "aten.sym_constrain_range_for_size.default",
-        "aten._print.default",
-        "aten._functional_assert_async.msg",
-        "aten._functional_assert_scalar.default",
-        "aten._functional_sym_constrain_range.default",
-        "aten._functional_sym_constrain_range_for_size.default",
-        "aten.record_stream.default",
-        "torch._check.default",
-    ]
-)
+TESTS: dict[str, Translator] = {
+    **dict.fromkeys(
+        (
+            "aten._assert_async.msg", "aten._assert_async.default", "aten._assert_scalar.default",
+            "aten._functional_assert_async.msg", "aten._functional_assert_scalar.default", "torch._check.default",
+        ),
+        required,
+    ),
+    **dict.fromkeys(
+        (
+            "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default",
+            "aten._functional_sym_constrain_range.default", "aten._functional_sym_constrain_range_for_size.default",
+        ),
+        within,
+    ),
+    **dict.fromkeys(
+        ("aten._assert_tensor_metadata.default", "aten._print.default", "aten.record_stream.default"), nothing
+    ),
+    "aten._make_dep_token.default": token,
+}  # fmt: skip
 
 #: What asks for the sizes of a tensor.
 OF_TENSORS: dict[str, Translator] = {
@@ -188,7 +223,7 @@ OF_TENSORS: dict[str, Translator] = {
 
 TRANSLATORS: dict[str, Translator] = {
     **OF_TENSORS,
-    **dict.fromkeys(TESTS, nothing),
+    **TESTS,
     **{f"_operator.{name}": function for name, function in _ARITHMETIC.items()},
     **{f"torch.{name}": function for name, function in _FUNCTIONS.items()},
     **{f"torch.fx.experimental.symbolic_shapes.{name}": function for name, function in _FUNCTIONS.items()},

@@ -61,8 +61,7 @@ def median(t: Translation) -> tuple[Value, Value]:
 
 def median_of_all(t: Translation) -> Value:
     x = t.tensor()
-    t.arguments["self"] = t.reshape(x, (x.type.elements,))
-    return _ranked(t, (x.type.elements - 1) // 2)[0]
+    return _ranked(t.having(self=t.reshape(x, (x.type.elements,))), (x.type.elements - 1) // 2)[0]
 
 
 def search_sorted(t: Translation) -> Value:

@@ -139,22 +139,19 @@ def _pairs_turned(t: Translation, z: Value) -> Value:
     return t.op("mul", z, t.constant([1.0, -1.0], z.dtype))
 
 
-def _other_way(t: Translation) -> None:
+def _other_way(t: Translation) -> Translation:
     """A transform of Hermitian signals is the inverse one of conjugates, with the factors of the other direction."""
-    t.arguments["norm"] = {"ortho": "ortho", "forward": "backward"}.get(str(t.arg("norm", "")), "forward")
+    return t.having(norm={"ortho": "ortho", "forward": "backward"}.get(str(t.arg("norm", "")), "forward"))
 
 
 def hermitian_to_real(t: Translation) -> Value:
     z = _pairs_turned(t, _pairs(t, t.tensor())[0])
     t.shared.complexes.add(z)
-    t.arguments["self"] = z
-    _other_way(t)
-    return complex_to_real(t)
+    return complex_to_real(_other_way(t).having(self=z))
 
 
 def real_to_hermitian(t: Translation) -> Value:
-    _other_way(t)
-    return _pairs_turned(t, real_to_complex(t))
+    return _pairs_turned(t, real_to_complex(_other_way(t)))
 
 
 def _window(t: Translation, size: int, dtype: str) -> Value:
