@@ -30,12 +30,17 @@ WEIGHTS = {
     "Convolution": (1, 2), "Convolution_v1": (1, 2), "Deconvolution": (1, 2), "FullyConnected": (1, 2),
     "BatchNorm": (1, 2, 3, 4), "BatchNorm_v1": (1, 2, 3, 4), "_contrib_SyncBatchNorm": (1, 2, 3, 4),
     "LayerNorm": (1, 2), "InstanceNorm": (1, 2), "GroupNorm": (1, 2), "Embedding": (1,), "RNN": (1,),
-    "_contrib_DeformableConvolution": (2, 3), "_contrib_ModulatedDeformableConvolution": (3, 4),
+    "_contrib_BatchNormWithReLU": (1, 2, 3, 4), "_contrib_DeformableConvolution": (2, 3),
+    "_contrib_quantized_rnn": (1,), "_contrib_ModulatedDeformableConvolution": (3, 4),
 }  # fmt: skip
 _NUMPY_NAMES = {
     "_npx_convolution": "Convolution", "_npx_deconvolution": "Deconvolution", "_npx_batch_norm": "BatchNorm",
     "_npx_fully_connected": "FullyConnected", "_npx_layer_norm": "LayerNorm", "_npx_embedding": "Embedding",
-    "_npx_rnn": "RNN",
+    "_npx_rnn": "RNN", "_npx_batch_norm_with_relu": "_contrib_BatchNormWithReLU",
+    "_npx_deformable_convolution": "_contrib_DeformableConvolution", "_npx_group_norm": "GroupNorm",
+    "_npx_instance_norm": "InstanceNorm",
+    "_npx_modulated_deformable_convolution": "_contrib_ModulatedDeformableConvolution",
+    "_npx_sync_batch_norm": "_contrib_SyncBatchNorm",
 }  # fmt: skip
 #: Operators whose result has the shape of their first operand: what it goes to says the operand's shape.
 _SAME_SHAPE = frozenset(

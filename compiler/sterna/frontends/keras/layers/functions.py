@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sterna.frontends import special
+from sterna.frontends import divisors, special
 from sterna.frontends.keras.layers.arguments import option, tensor, two_operands
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.frontends.log_sums import log_sum_of_two
@@ -108,27 +108,6 @@ def _floor_divide(t: Translation) -> Value:
     if dtypes.is_float(a.dtype):
         return t.op("floor", t.op("div", a, b))
     return t.standard("Div", t.op("sub", a, t.op("mod", a, b)), b)
-
-
-def _common_divisor(t: Translation, multiple: bool = False) -> Value:
-    """Euclid's algorithm, as long as any rest is not 0; of numbers of 64 bits it takes 92 steps at the most."""
-    a, b = two_operands(t)
-    a, b = (t.op("add", each, t.op("sub", a, a) if n else t.op("sub", b, b)) for n, each in enumerate((a, b)))
-    zero, one = t.scalar(0, a.dtype), t.scalar(1, a.dtype)
-
-    def step(carried: list[Value]) -> tuple[Value, list[Value]]:
-        high, low = carried
-        none = t.op("equal", low, zero)
-        rest = t.op("where", none, zero, t.op("mod", high, t.op("where", none, one, low)))
-        high = t.op("where", none, high, low)
-        more = t.op("logical_not", t.op("equal", rest, zero))
-        return t.op("reduce_any", more, axes=tuple(range(more.type.rank)), keep_dims=False), [high, rest]
-
-    found, _ = t.repeat_until(92, [t.op("abs", a), t.op("abs", b)], step)
-    if not multiple:
-        return found
-    share = t.standard("Div", a, t.op("where", t.op("equal", found, zero), one, found))
-    return t.op("abs", t.op("mul", share, b))
 
 
 def _cbrt(t: Translation, x: Value) -> Value:
@@ -245,7 +224,7 @@ OPERATIONS: dict[str, Translator] = {
     "fmin": _numbers("minimum"),
     "fmod": _remainder_of_c,
     "full_like": _full_like,
-    "gcd": _common_divisor,
+    "gcd": lambda t: divisors.greatest_divisor(t, *two_operands(t)),
     "heaviside": _heaviside,
     "hypot": _hypot,
     "i0": _of_float(_bessel),
@@ -256,7 +235,7 @@ OPERATIONS: dict[str, Translator] = {
     "isneginf": lambda t: _infinite(t, -1),
     "isposinf": lambda t: _infinite(t, 1),
     "isreal": lambda t: t.op("expand", t.scalar(True, "bool"), shape=t.x.shape),
-    "lcm": lambda t: _common_divisor(t, multiple=True),
+    "lcm": lambda t: divisors.least_multiple(t, *two_operands(t)),
     "ldexp": _ldexp,
     "left_shift": _shift(True),
     "logical_not": lambda t: t.op("logical_not", t.cast(t.x, "bool")),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from sterna.errors import error
 from sterna.frontends import decompositions, elimination, fourier, linear_algebra, rotations
+from sterna.frontends.contractions import contracted, crossed, inverse_of_any, kronecker
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.layers.functions import real
@@ -23,28 +23,7 @@ def _inner(t: Translation) -> Value:
     a, b = two_operands(t)
     if not a.type.rank or not b.type.rank:
         return t.op("mul", a, b)
-    return _contracted(t, a, b, (a.type.rank - 1,), (b.type.rank - 1,))
-
-
-def _contracted(t: Translation, a: Value, b: Value, first: tuple[int, ...], second: tuple[int, ...]) -> Value:
-    """The sum over dimensions of both; of the others the first operand's come first."""
-    if len(first) != len(second) or any(a.shape[m] != b.shape[n] for m, n in zip(first, second, strict=True)):
-        raise error("E0108", f"{t.kind} of {a.type} and {b.type} over {list(first)} and {list(second)}")
-    left = [n for n in range(a.type.rank) if n not in first]
-    right = [n for n in range(b.type.rank) if n not in second]
-    rows: Any = 1
-    inner: Any = 1
-    columns: Any = 1
-    for n in left:
-        rows = a.shape[n] * rows
-    for n in first:
-        inner = a.shape[n] * inner
-    for n in right:
-        columns = b.shape[n] * columns
-    one = t.reshape(t.transpose(a, (*left, *first)), (rows, inner))
-    other = t.reshape(t.transpose(b, (*second, *right)), (inner, columns))
-    made = t.op("matmul", one, other)
-    return t.reshape(made, [*(a.shape[n] for n in left), *(b.shape[n] for n in right)])
+    return contracted(t, a, b, (a.type.rank - 1,), (b.type.rank - 1,))
 
 
 def _tensordot(t: Translation) -> Value:
@@ -54,7 +33,7 @@ def _tensordot(t: Translation) -> Value:
         first, second = list(range(a.type.rank - axes, a.type.rank)), list(range(axes))
     else:
         first, second = ([n] if isinstance(n, int) else list(n) for n in axes)
-    return _contracted(t, a, b, axes_of(tuple(first), a.type.rank), axes_of(tuple(second), b.type.rank))
+    return contracted(t, a, b, axes_of(tuple(first), a.type.rank), axes_of(tuple(second), b.type.rank))
 
 
 def _outer(t: Translation) -> Value:
@@ -64,12 +43,7 @@ def _outer(t: Translation) -> Value:
 
 
 def _kron(t: Translation) -> Value:
-    a, b = two_operands(t)
-    rank = max(a.type.rank, b.type.rank)
-    a, b = (t.reshape(x, (*(1,) * (rank - x.type.rank), *x.shape)) for x in (a, b))
-    one = t.reshape(a, [size for n in range(rank) for size in (a.shape[n], 1)])
-    other = t.reshape(b, [size for n in range(rank) for size in (1, b.shape[n])])
-    return t.reshape(t.op("mul", one, other), [a.shape[n] * b.shape[n] for n in range(rank)])
+    return kronecker(t, *two_operands(t))
 
 
 def _cross(t: Translation) -> Value:
@@ -81,13 +55,7 @@ def _cross(t: Translation) -> Value:
     if t.extent(a, -1) != 3 or t.extent(b, -1) != 3:
         raise t.unsupported("of vectors of two elements")
 
-    def turned(x: Value, order: tuple[int, ...]) -> Value:
-        return t.op("gather", x, t.constant(order, "int64"), axis=x.type.rank - 1)
-
-    first, second = (1, 2, 0), (2, 0, 1)
-    made = t.op(
-        "sub", t.op("mul", turned(a, first), turned(b, second)), t.op("mul", turned(a, second), turned(b, first))
-    )
+    made = crossed(t, a, b)
     rank = made.type.rank
     order = list(range(rank - 1))
     order.insert(int(places[2]) % rank, rank - 1)
@@ -191,18 +159,7 @@ def _svd(t: Translation) -> Result:
 
 
 def _pinv(t: Translation) -> Value:
-    return _inverse_of_any(t, t.x, float(option(t, 1, "rcond", 1e-15)))
-
-
-def _inverse_of_any(t: Translation, x: Value, share: float) -> Value:
-    """The inverse without singular values that are at most so large a share of the largest."""
-    u, s, v = rotations.singular(t, x)
-    least = t.scaled(t.reduced("reduce_max", s, (-1,), True), share)
-    counted = t.op("greater", s, least)
-    one, zero = t.scalar(1, s.dtype), t.scalar(0, s.dtype)
-    inverse = t.op("where", counted, t.op("div", one, t.op("where", counted, s, one)), zero)
-    scaled = t.op("mul", v, t.reshape(inverse, (*s.shape[:-1], 1, s.shape[-1])))
-    return t.op("matmul", scaled, linear_algebra.turned(t, u))
+    return inverse_of_any(t, t.x, float(option(t, 1, "rcond", 1e-15)))
 
 
 def _rounding(t: Translation, x: Value) -> float:
@@ -215,7 +172,7 @@ def _least_squares(t: Translation) -> Value:
     share = option(t, 2, "rcond", None)
     share = _rounding(t, a) if share is None else float(share)
     vector = b.type.rank == 1
-    x = t.op("matmul", _inverse_of_any(t, a, share), t.reshape(b, (*b.shape, 1)) if vector else b)
+    x = t.op("matmul", inverse_of_any(t, a, share), t.reshape(b, (*b.shape, 1)) if vector else b)
     return t.reshape(x, x.shape[:-1]) if vector else x
 
 

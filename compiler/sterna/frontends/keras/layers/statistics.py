@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import error
-from sterna.frontends.interpolation import between
 from sterna.frontends.keras.layers.arguments import axes_in, option, tensor, two_operands
 from sterna.frontends.keras.layers.functions import real
 from sterna.frontends.keras.layers.rearranging import along, axis_of
 from sterna.frontends.keras.translation import Translation, Translator
+from sterna.frontends.quantiles import quantiles
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 
@@ -122,25 +122,7 @@ def _quantile(share: float, position: int = 1) -> Translator:
         at = position if share else 1
         axes, method = axes_in(t, x, at + (1 if share else 0)), str(option(t, at + 2, "method", "linear"))
         keep = bool(option(t, at + (3 if share else 1), "keepdims", False))
-        rest = [n for n in range(x.type.rank) if n not in axes]
-        count = int(np.prod([t.extent(x, n) for n in axes]))
-        wide = t.reshape(t.transpose(x, (*rest, *axes)), (*(x.shape[n] for n in rest), count))
-        ordered, _ = t.standard_results(
-            "TopK", wide, t.constant([count], "int64"), results=2, axis=-1, largest=0, sorted=1
-        )
-        places = np.asarray(q * (count - 1)).reshape(-1)
-        low, high = np.floor(places), np.ceil(places)
-        part = {
-            "linear": places - low, "lower": places * 0, "higher": (high > low) * 1.0,
-            "midpoint": (high > low) * 0.5, "nearest": np.rint(places) - low,
-        }.get(method)  # fmt: skip
-        if part is None:
-            raise t.unsupported(f"with the method {method}")
-        below, above = (t.op("gather", ordered, t.constant(n.astype(np.int64)), axis=len(rest)) for n in (low, high))
-        made = between(t, below, above, t.constant(part, x.dtype))
-        made = t.transpose(made, (len(rest), *range(len(rest))))
-        ends = [1 if n in axes else x.shape[n] for n in range(x.type.rank)] if keep else [x.shape[n] for n in rest]
-        return t.reshape(made, ends if np.ndim(q) == 0 else [len(places), *ends])
+        return quantiles(t, x, np.asarray(q), axes, method, keep)
 
     return translate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 from sterna.errors import error
@@ -69,7 +70,7 @@ _BINARIES: dict[str, Binary] = {
 }  # fmt: skip
 
 
-def _two(binary: Binary, *, commutes: bool = True) -> Translator:
+def on_two(binary: Binary) -> Translator:
     def translate(t: Translation) -> Value:
         a, b = t.input(0), t.input(1)
         if t.kind.startswith("_np") and a.dtype != b.dtype:
@@ -81,7 +82,7 @@ def _two(binary: Binary, *, commutes: bool = True) -> Translator:
     return translate
 
 
-def _scalar(binary: Binary, *, turned: bool = False) -> Translator:
+def on_scalar(binary: Binary, *, turned: bool = False) -> Translator:
     """With a number of the settings as the second operand, or the first."""
 
     def translate(t: Translation) -> Value:
@@ -112,17 +113,17 @@ def rounded(t: Translation) -> Value:
     x = t.input(0)
     if not dtypes.is_float(x.dtype):
         return t.op("identity", x)
-    if t.kind in ("floor", "ceil", "_npi_floor", "_npi_ceil"):
-        return t.op(t.kind.removeprefix("_npi_"), x)
-    if t.kind == "round":
+    name, is_new = re.sub("^_(npi|sparse)_", "", t.kind), t.kind.startswith("_np")
+    if name in ("floor", "ceil"):
+        return t.op(name, x)
+    if name == "round":
         return t.op("round_away", x)
-    if t.kind == "_npi_rint":
+    if name == "around":
+        scale = t.number(10.0 ** t.said.integer("decimals", 0), x)
+        return t.op("div", t.op("round", t.op("mul", x, scale)), scale)
+    if name == "rint" and is_new:
         return t.op("round", x)
-    if t.kind == "_npi_around":
-        if t.said.integer("decimals", 0):
-            raise t.unsupported("to decimals")
-        return t.op("round", x)
-    if t.kind == "rint":  # halves go down
+    if name == "rint":  # halves go down
         down = t.op("floor", x)
         high = t.op("greater", t.op("sub", x, down), t.number(0.5, x))
         return t.op("where", high, t.op("ceil", x), down)
@@ -227,17 +228,6 @@ def square_root_of_size(t: Translation) -> Value:
     return t.op("div", x, t.number(math.sqrt(t.extent(x, -1)), x))
 
 
-def arc_tangent(t: Translation) -> Value:
-    """The angle of (y, x)."""
-    y, x = t.floats(t.input(0)), t.floats(t.input(1))
-    zero, pi = t.number(0, x), t.number(math.pi, x)
-    base = t.op("atan", t.op("div", y, x))
-    turned = t.op("where", t.op("less", y, zero), t.op("sub", base, pi), t.op("add", base, pi))
-    y = t.op("where", t.op("less", x, zero), turned, base)
-    both = t.op("logical_and", t.op("equal", t.input(0), zero), t.op("equal", x, zero))
-    return t.op("where", both, zero, y)
-
-
 def _tested(operator: str) -> Translator:
     return lambda t: t.op(operator, t.input(0))
 
@@ -283,7 +273,7 @@ def _named() -> dict[str, Translator]:
     for name, unary in _UNARIES.items():
         table |= {name: unary, f"_npi_{name}": unary}
     for name, binary in _BINARIES.items():
-        both, right, left = _two(binary), _scalar(binary), _scalar(binary, turned=True)
+        both, right, left = on_two(binary), on_scalar(binary), on_scalar(binary, turned=True)
         old, new = _OLD[name], _NUMPY_BINARIES.get(name, name)
         table |= dict.fromkeys((f"broadcast_{name}", f"_{name}", f"elemwise_{name}", old, f"_npi_{new}"), both)
         squeezed = old.replace("_", "")
@@ -312,15 +302,11 @@ TRANSLATORS: dict[str, Translator] = {
     "_contrib_quadratic": quadratic,
     "_copy": same,
     "_copyto": same,
-    "_grad_add": _two(_core("add")),
+    "_grad_add": on_two(_core("add")),
     "_identity_with_attr_like_rhs": same,
     "_np_copy": same,
     "_npi_absolute": _kept("abs"),
-    "_npi_arctan2": arc_tangent,
     "_npi_around": rounded,
-    "_npi_bitwise_and": _two(_core("bitwise_and")),
-    "_npi_bitwise_or": _two(_core("bitwise_or")),
-    "_npi_bitwise_xor": _two(_core("bitwise_xor")),
     "_npi_cast": cast,
     "_npi_clip": clip,
     "_npi_isfinite": finite,
@@ -330,10 +316,11 @@ TRANSLATORS: dict[str, Translator] = {
     "_npx_dropout": same,
     "_npx_erf": _unary("erf"),
     "_npx_smooth_l1": smooth_l1,
-    "_scatter_elemwise_div": _two(_divided),
-    "_scatter_minus_scalar": _scalar(_core("sub")),
-    "_scatter_plus_scalar": _scalar(_core("add")),
+    "_scatter_elemwise_div": on_two(_divided),
+    "_scatter_minus_scalar": on_scalar(_core("sub")),
+    "_scatter_plus_scalar": on_scalar(_core("add")),
     "add_n": total,
+    "cast_storage": same,
     "amp_cast": cast,
     "amp_multicast": automatic,
     "cast": cast,

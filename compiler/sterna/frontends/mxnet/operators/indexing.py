@@ -160,7 +160,7 @@ def cumulative_sum(t: Translation) -> Value:
 
 def diagonal(t: Translation) -> Value:
     """The diagonal of two dimensions, which becomes the last one, or the matrix of a diagonal."""
-    x, k = t.input(0), t.said.integer("k", 0)
+    x, k = t.input(0), t.said.integer("k", t.said.integer("offset", 0))
     if x.type.rank == 1:
         (size,) = t.static(x)
         side = size + abs(k)

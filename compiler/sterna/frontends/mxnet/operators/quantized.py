@@ -12,6 +12,8 @@ from typing import NamedTuple
 from sterna.errors import error
 from sterna.frontends.mxnet.operators.layers import TRANSLATORS as LAYERS
 from sterna.frontends.mxnet.operators.pooling import TRANSLATORS as POOLS
+from sterna.frontends.mxnet.operators.recurrent import TRANSLATORS as RECURRENT
+from sterna.frontends.mxnet.operators.shapes import TRANSLATORS as SHAPES
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -121,6 +123,33 @@ def quantize_by_calibration(t: Translation) -> Three:
     return _quantized(t, x, low, high, _out_type(t, "int8"))
 
 
+def quantize_asymmetric(t: Translation) -> Three:
+    """quantize_asym: bytes, and the scale and shift by which numbers became them; signed bytes are shifted by 128."""
+    x = t.input(0)
+    one, none = t.constant([1.0], "float32"), t.constant([0.0], "float32")
+    if x.dtype == "uint8":
+        return x, one, none
+    if x.dtype == "int8":
+        wide = t.op("add", t.cast(x, "int32"), t.scalar(128, "int32"))
+        return t.cast(wide, "uint8"), one, t.constant([128.0], "float32")
+    x = t.cast(x, "float32")
+    low, high = _calibrated(t) or _found(t, x)
+    scale = t.op("div", t.constant([255.0], "float32"), t.op("sub", high, low))
+    shift = t.op("sub", t.constant([255.0], "float32"), t.op("mul", high, scale))
+    y = t.op("add", t.op("add", t.op("mul", x, scale), shift), _number(t, 0.5))
+    return t.cast(t.op("clip", t.op("floor", y), min=0.0, max=255.0), "uint8"), scale, shift
+
+
+def recurrent(t: Translation) -> Value | tuple[Value | None, ...]:
+    """quantized_rnn: an LSTM of bytes with a scale and a shift. Weights are floats in the file, and stay so here, where
+    MXNet rounds them to 8 bits."""
+    if t.said.text("mode") != "lstm" or len(t.inputs) < 6:
+        raise t.unsupported(f"of the mode {t.said.text('mode')[:20]} with {len(t.inputs)} operands")
+    scale, shift = (t.reshape(t.input(n), []) for n in (-2, -1))
+    x = t.op("div", t.op("sub", t.cast(t.input(0), "float32"), shift), scale)
+    return RECURRENT["RNN"](_again(t, x, *(t.input(n) for n in range(1, len(t.inputs) - 2))))
+
+
 def dequantize(t: Translation) -> Value:
     return t.cast(_real(t, _ranged(t, 0, 1, 2)), t.dtype("float32", "out_type"))
 
@@ -208,6 +237,16 @@ def flattened(t: Translation) -> Three:
     return _one(t, LAYERS["Flatten"], x.data), x.low, x.high
 
 
+def _moved(name: str) -> Translator:
+    """Elements in another shape or order."""
+
+    def translate(t: Translation) -> Three:
+        x = _ranged(t, 0, 1, 2)
+        return _one(t, SHAPES[name], x.data), x.low, x.high
+
+    return translate
+
+
 def activation(t: Translation) -> Three:
     """relu alone, as in MXNet: unsigned numbers stay."""
     if t.said.text("act_type") != "relu":
@@ -244,6 +283,7 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 
 TRANSLATORS: dict[str, Translator] = {
     **_named(quantize, "quantize"), **_named(quantize_by_calibration, "quantize_v2"),
+    **_named(quantize_asymmetric, "quantize_asym"), **_named(recurrent, "quantized_rnn"),
     **_named(dequantize, "dequantize"), **_named(requantize, "requantize"),
     **_named(_product(LAYERS["Convolution"]), "quantized_conv"),
     **_named(_product(LAYERS["FullyConnected"]), "quantized_fully_connected"),
@@ -251,5 +291,6 @@ TRANSLATORS: dict[str, Translator] = {
     **_named(_sum_or_product("mul"), "quantized_elemwise_mul"), **_named(batch_norm, "quantized_batch_norm"),
     **_named(pooling, "quantized_pooling"), **_named(activation, "quantized_act"),
     **_named(flattened, "quantized_flatten"), **_named(concat, "quantized_concat"),
-    **_named(embedding, "quantized_embedding"),
+    **_named(embedding, "quantized_embedding"), **_named(_moved("Reshape"), "quantized_reshape"),
+    **_named(_moved("transpose"), "quantized_transpose"),
 }  # fmt: skip

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from sterna.errors import error
+from sterna.frontends.contractions import contracted
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
+
+_TRUTHS = ("reduce_all", "reduce_any")
+#: What one more element does to a result.
+_JOINS = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "maximum", "reduce_min": "minimum"}
 
 
 def _reduced(operator: str, *, clears_nan: bool = False) -> Translator:
@@ -19,7 +26,13 @@ def _reduced(operator: str, *, clears_nan: bool = False) -> Translator:
             x = t.cast(x, t.dtype("float32"))
         axes = t.axes()
         keep = t.said.flag("keepdims")
+        if operator in _TRUTHS:
+            x = t.truth(x)
+        elif x.dtype == "bool":
+            x = t.cast(x, "int64")
         y = t.op(operator, x, axes=axes, keep_dims=keep) if axes else x
+        if t.said.has("initial"):
+            y = t.op(_JOINS[operator], y, t.number(t.said.number("initial"), y))
         # Before NumPy's shapes there were none without dimensions: [1].
         return t.reshape(y, [1]) if not (y.type.rank or t.is_numpy or t.kind.startswith("_np")) else y
 
@@ -33,7 +46,7 @@ def norm(t: Translation) -> Value:
     axes, keep = t.axes(), t.said.flag("keepdims")
     y = t.sum(t.op("abs", x) if order == 1 else t.op("mul", x, x), axes, keep)
     y = y if order == 1 else t.op("sqrt", y)
-    return t.reshape(y, [1]) if not (y.type.rank or t.is_numpy) else y
+    return t.reshape(y, [1]) if not (y.type.rank or t.is_numpy or t.kind.startswith("_np")) else y
 
 
 def moments(t: Translation) -> tuple[Value, Value]:
@@ -51,10 +64,15 @@ def moments(t: Translation) -> tuple[Value, Value]:
 def variance(t: Translation) -> Value:
     x = t.floats(t.input(0))
     axes = t.axes()
-    if t.said.integer("ddof", 0):
-        raise t.unsupported("with degrees of freedom")
     difference = t.op("sub", x, t.mean(x, axes))
-    y = t.mean(t.op("mul", difference, difference), axes, t.said.flag("keepdims"))
+    squares = t.op("mul", difference, difference)
+    if less := t.said.integer("ddof", 0):
+        count = math.prod(t.extent(x, n) for n in axes)
+        if count <= less:
+            raise error("E0109", f"{t.kind} of {count} elements with {less} degrees of freedom less")
+        y = t.op("div", t.sum(squares, axes, t.said.flag("keepdims")), t.number(count - less, squares))
+    else:
+        y = t.mean(squares, axes, t.said.flag("keepdims"))
     return t.op("sqrt", y) if t.kind.endswith("std") else y
 
 
@@ -150,9 +168,7 @@ def numpy_dot(t: Translation) -> Value:
     """As NumPy's: of more than two dimensions the last and the last but one meet."""
     a, b = t.input(0), t.input(1)
     if b.type.rank > 2:
-        if a.type.rank > 2:
-            raise t.unsupported(f"of {a.type} and {b.type}")
-        return t.op("matmul", a if a.type.rank == 2 else t.spread(a, 0), b)
+        return contracted(t, a, b, (a.type.rank - 1,), (b.type.rank - 2,))
     return dot(t)
 
 
@@ -170,5 +186,6 @@ TRANSLATORS: dict[str, Translator] = {
     "max_axis": _MAX, "mean": _MEAN, "min": _MIN, "min_axis": _MIN, "moments": moments, "nanprod": _reduced(
         "reduce_prod", clears_nan=True
     ), "nansum": _reduced("reduce_sum", clears_nan=True), "norm": norm, "prod": _PROD, "sum": _SUM, "sum_axis": _SUM,
+    "_np_all": _reduced("reduce_all"), "_np_any": _reduced("reduce_any"),
     "_square_sum": lambda t: t.sum(t.op("mul", t.input(0), t.input(0)), t.axes(), t.said.flag("keepdims")),
 }  # fmt: skip

@@ -117,7 +117,7 @@ def _turned(codes: Sequence[int], split: int) -> list[int]:
 
 def reshape(t: Translation) -> Value:
     x = t.input(0)
-    npx = t.kind == "_npx_reshape"
+    npx = t.kind.startswith("_npx_")
     codes = t.said.integers("newshape" if npx else "shape", ())
     if not codes and not npx:  # before 0.9
         codes = t.said.integers("target_shape", ())

@@ -53,7 +53,7 @@ def spatial_transformer(t: Translation) -> Value:
 
 def deformable_convolution(t: Translation) -> Value:
     x, offset = t.input(0), t.input(1)
-    modulated = t.kind == "_contrib_ModulatedDeformableConvolution"
+    modulated = "modulated" in t.kind.lower()
     weight = t.input(3 if modulated else 2)
     bias = None if t.said.flag("no_bias") else t.input(4 if modulated else 3)
     pads = spatial(t, "pad", 2, 0)
