@@ -146,8 +146,9 @@ def pad(t: Translation) -> Value:
         if not low and not high:
             continue
         if mode in ("reflect", "symmetric"):
-            places = np.pad(np.arange(t.extent(x, axis)), (low, high), mode=mode)
-            x = t.op("gather", x, t.vector(places.tolist()), axis=axis)
+            numbers = np.arange(t.extent(x, axis))
+            padded = np.pad(numbers, (low, high), "reflect" if mode == "reflect" else "symmetric")
+            x = t.op("gather", x, t.vector(padded.tolist()), axis=axis)
             continue
         best = t.op("reduce_max" if mode == "maximum" else "reduce_min", x, axes=(axis,), keep_dims=True)
         sides = [
