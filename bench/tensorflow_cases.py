@@ -19,6 +19,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tensorflow_integer_cases
 import tensorflow_raw_cases
 
 RNG = np.random.default_rng(0)
@@ -280,7 +281,8 @@ LAYERS: dict[str, tuple[Callable[[], list[Any]], tuple[int, ...]]] = {
 
 
 def main(folder: Path) -> None:
-    for name, (function, operands) in (FUNCTIONS | tensorflow_raw_cases.FUNCTIONS).items():
+    further = FUNCTIONS | tensorflow_raw_cases.FUNCTIONS | tensorflow_integer_cases.FUNCTIONS
+    for name, (function, operands) in further.items():
         module = tf.Module()
         module.table = TABLE
         kinds = [tf.TensorSpec(x.shape, x.dtype, name=f"x{n}") for n, x in enumerate(operands)]

@@ -97,8 +97,8 @@ def _attribute(made: Any, value: Any) -> None:
         made.i = value
     elif isinstance(value, float):
         made.f = value
-    elif isinstance(value, str):
-        made.s = value.encode()
+    elif isinstance(value, (str, bytes)):
+        made.s = value.encode() if isinstance(value, str) else value
     else:
         made.list.SetInParent()
         for item in value:

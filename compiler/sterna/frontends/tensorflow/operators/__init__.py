@@ -20,19 +20,21 @@ from sterna.frontends.tensorflow.operators import (
     numbers,
     pictures,
     quantized,
+    ragged,
     recurrent,
     segments,
     selection,
     shapes,
     sound,
     spectra,
+    uniform,
     windows,
 )
 from sterna.frontends.tensorflow.translation import Translator
 
 _MODULES = (
     arithmetic, convolution, counting, decoding, diagonals, differences, images, lists, matrices, numbers, pictures,
-    quantized, recurrent, segments, selection, shapes, sound, spectra, windows,
+    quantized, ragged, recurrent, segments, selection, shapes, sound, spectra, uniform, windows,
 )  # fmt: skip
 
 _CELL = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -55,6 +57,10 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "FusedBatchNorm": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"),
     "FusedBatchNormV2": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"),
     "FusedBatchNormV3": ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"),
+    "QuantizedResizeBilinear": ("resized_images", "out_min", "out_max"),
+    "RaggedGather": ("output_nested_splits", "output_dense_values"),
+    "RaggedRange": ("rt_nested_splits", "rt_dense_values"),
+    "RaggedTensorToSparse": ("sparse_indices", "sparse_values", "sparse_dense_shape"),
     "LSTMBlockCell": _CELL, "BlockLSTM": _CELL, "BlockLSTMV2": _CELL,
     "GRUBlockCell": ("r", "u", "c", "h"),
     "MaxPoolWithArgmax": ("output", "argmax"),
@@ -75,7 +81,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     ),
     "RequantizationRange": ("output_min", "output_max"),
     **dict.fromkeys(
-        ("QuantizedRelu", "QuantizedRelu6"),
+        ("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX"),
         ("activations", "min_activations", "max_activations"),
     ),
     "FractionalAvgPool": ("output", "row_pooling_sequence", "col_pooling_sequence"),
@@ -87,7 +93,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
 
 
 #: Operators whose first results are each several: how many of the names are so, and the attribute that says how many.
-SEVERAL = {"CTCBeamSearchDecoder": (3, "top_paths")}
+SEVERAL = {"CTCBeamSearchDecoder": (3, "top_paths"), "RaggedGather": (1, "OUTPUT_RAGGED_RANK")}
 
 
 def is_translated(op: str) -> bool:

@@ -13,7 +13,9 @@ from sterna.ir.graph import Value
 
 def padding_of(t: Translation) -> dict[str, Any]:
     """How ONNX says what the node says of padding."""
-    kind = t.option("padding", "VALID")
+    kind = t.option("padding", None)
+    if kind is None:
+        raise error("E0109", f"{t.kind} lacks the attribute padding")
     if kind == "SAME":
         return {"auto_pad": "SAME_UPPER"}
     if kind == "VALID":
@@ -29,6 +31,8 @@ def padding_of(t: Translation) -> dict[str, Any]:
 
 def _steps(t: Translation, name: str, rank: int) -> tuple[int, ...]:
     values = t.integers_of(name) or (1,) * rank
+    if name == "strides" and t.attributes.get(name) is None:
+        raise error("E0109", f"{t.kind} lacks the attribute {name}")
     if len(values) != rank:
         raise error("E0109", f"{name} of {t.kind} is {list(values)} for {rank} dimensions")
     return t.spatial(values)
@@ -158,6 +162,17 @@ def lrn(t: Translation) -> Value:
     return t.back(y)
 
 
+def batch_norm_ex(t: Translation) -> tuple[Value, ...]:
+    """_FusedBatchNormEx of Grappler: a further operand is added, and an activation follows."""
+    y, *rest = batch_norm(t)
+    if int(t.option("num_side_inputs", 0)):
+        y = t.op("add", y, t.input(5))
+    kind = str(t.option("activation_mode", "Identity"))
+    if kind not in ("Identity", "Relu"):
+        raise t.unsupported(f"with {kind[:40]}")
+    return (t.op("relu", y) if kind == "Relu" else y, *rest)
+
+
 def _fused(product: Any) -> Translator:
     return lambda t: fused_tail(t, product(t))
 
@@ -169,5 +184,6 @@ TRANSLATORS: dict[str, Translator] = {
     "DepthwiseConv2dNative": depthwise, "FusedBatchNorm": batch_norm, "FusedBatchNormV2": batch_norm,
     "FusedBatchNormV3": batch_norm, "FusedDepthwiseConv2dNative": _fused(depthwise), "LRN": lrn,
     "MaxPool": _pool("MaxPool"), "MaxPool3D": _pool("MaxPool"), "MaxPoolV2": _pool("MaxPool"),
-    "_FusedConv2D": _fused(conv), "_FusedDepthwiseConv2dNative": _fused(depthwise),
+    "_FusedBatchNormEx": batch_norm_ex, "_FusedConv2D": _fused(conv), "_FusedConv3D": _fused(conv),
+    "_FusedDepthwiseConv2dNative": _fused(depthwise),
 }  # fmt: skip
