@@ -31,6 +31,7 @@ MOST_JSON = 256 << 20
 MOST_WEIGHTS = 16 << 30
 #: Names of files that are never JSON.
 _BINARY = (".keras", ".h5", ".hdf5")
+_NEWEST = 1 << 16  # of the second numbers of versions
 MOST_NESTED = 64  # configurations within a layer
 
 
@@ -62,8 +63,15 @@ class ModelFile:
     @property
     def major(self) -> int:
         """Of the version: 3 for the native format."""
-        head = self.version.split(".")[0]
-        return int(head) if head.isdigit() else 2
+        return self.version_numbers[0]
+
+    @property
+    def version_numbers(self) -> tuple[int, int]:
+        """The version's first two numbers; the newest of 3, and 2.0, where the file does not say more."""
+        found = [int(part) if part.isdigit() else None for part in self.version.split(".")[:2]]
+        major = found[0] if found and found[0] is not None else 2
+        minor = found[1] if len(found) > 1 else None
+        return major, minor if minor is not None else (_NEWEST if major > 2 else 0)
 
     def store(self, name: str, kind: str, number: int) -> Store:
         """The variables of a layer of the model; `number`: how many of its class come before."""

@@ -15,9 +15,12 @@ from typing import Any
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.custom import how_to_register
 from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
-from sterna.frontends.keras.config import Layer, Network, Ref, layer_of, network_of
+from sterna.frontends.keras import policies
+from sterna.frontends.keras.config import Layer, Network, Ref, layer_of, network_of, refs_in
 from sterna.frontends.keras.files import ModelFile, load
 from sterna.frontends.keras.layers import translator_of
+from sterna.frontends.keras.masks import WRAPPING, is_taking, kept
+from sterna.frontends.keras.order import calls_in_order
 from sterna.frontends.keras.stores import Store
 from sterna.frontends.keras.translation import Context, Translation, values_in
 from sterna.frontends.naming import named_graph
@@ -177,7 +180,7 @@ class _Reader:
     def __init__(self, file: ModelFile, where: str):
         self.file, self.where = file, where
         self.builder = Builder(fold=FOLD)
-        self.context = Context(self.builder, file.major)
+        self.context = Context(self.builder, file.version_numbers)
         self.context.run = self.run
         self.problems: list[Diagnostic] = []
         self.wanted: dict[Value, str] = {}
@@ -236,6 +239,9 @@ class _Reader:
         for ref, value in zip(network.inputs, inputs, strict=True):
             known[ref.layer, ref.call] = [value]
         run = _Run(self, network, stores, prefix, known)
+        if is_taking(self.context) and any(layer.kind == "MultiHeadAttention" for layer in network.layers):
+            for key in calls_in_order(network):
+                run.make(key)
         results = [run.result(ref) for _, ref in network.outputs]
         return results, [name or ref.layer for name, ref in network.outputs]
 
@@ -247,7 +253,22 @@ class _Reader:
         translate = translator_of(layer)
         if translate is None:
             raise error("E0104", f"the layer {layer.kind} is not supported", fix=how_to_register("keras", layer.kind))
-        return translate(Translation(self.context, layer, store, args, kwargs, name))
+        call = Translation(self.context, layer, store, args, kwargs, name)
+        if (dtype := policies.computed_in(layer)) is None:
+            return self.masked(layer, args, kwargs, translate(call))
+        call = policies.operands(call, dtype)
+        return policies.result(call, self.masked(layer, call.args, call.kwargs, translate(call)), dtype)
+
+    def masked(self, layer: Layer, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+        """What a layer gives, with the mask that it has then."""
+        given, made, masks = values_in(args or kwargs.get("inputs")), values_in(result), self.context.masks
+        mask = kwargs.get("mask")
+        found = kept(layer.kind, given, mask if isinstance(mask, Value) else None, self.context)
+        if found is not None:
+            masks.setdefault(made[0], found)
+        elif isinstance(result, Value) and result in masks and result in given and layer.kind not in WRAPPING:
+            return self.builder.add("identity", result)  # the operand itself stays masked
+        return result
 
     def apply(self, layer: Layer, store: Store, args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> Any:
         """The result of a layer of the model; what goes wrong is kept.
@@ -275,24 +296,10 @@ class _Reader:
         made = values_in(result)
         if made and len(made) == 1:
             self.wanted.setdefault(made[0], name)
-        self.keep_mask(layer, values, made)
         return result
 
     def failed(self, mistake: SternaError, place: str) -> None:
         self.problems += [replace(each, where=(place, *each.where)) for each in mistake.diagnostics]
-
-    def keep_mask(self, layer: Layer, values: list[Value], made: list[Value]) -> None:
-        """What does not count before a layer of single steps does not count after it."""
-        masks = [self.context.masks[value] for value in values if value in self.context.masks]
-        if len(masks) != 1 or not made or made[0] in self.context.masks or layer.kind in _ENDING:
-            return
-        mask = masks[0]
-        if made[0].type.rank >= 3 and made[0].shape[:2] == mask.shape[:2]:
-            self.context.masks[made[0]] = mask
-
-
-#: Layers after which steps are no steps any more.
-_ENDING = ("Flatten", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "Conv1D", "SeparableConv1D", "Reshape", "Permute")
 
 
 class _Run:
@@ -310,7 +317,13 @@ class _Run:
         Raises:
             FailedError, SternaError: it cannot be made.
         """
-        waiting, visiting = [(wanted.layer, wanted.call)], set[tuple[str, int]]()
+        self.make((wanted.layer, wanted.call))
+        found: Any = self.value(wanted)
+        return found  # type: ignore[no-any-return]
+
+    def make(self, wanted: tuple[str, int]) -> None:
+        """Makes a call, with all that it depends on."""
+        waiting, visiting = [wanted], set[tuple[str, int]]()
         while waiting:
             key = waiting[-1]
             if key in self.known:
@@ -321,7 +334,7 @@ class _Run:
                 raise error("E0103", f'the layer "{layer.name}" is not called {key[1] + 1} times')
             call = layer.calls[key[1]]
             missing = [
-                (r.layer, r.call) for r in _refs((call.args, call.kwargs)) if (r.layer, r.call) not in self.known
+                (r.layer, r.call) for r in refs_in((call.args, call.kwargs)) if (r.layer, r.call) not in self.known
             ]
             if missing:
                 if key in visiting:
@@ -335,8 +348,6 @@ class _Run:
             made = self.reader.apply(layer, _store(self.stores, layer), args, kwargs, name)
             self.known[key] = values_in(made) if not isinstance(made, list) else made
             waiting.pop()
-        found: Any = self.value(wanted)
-        return found  # type: ignore[no-any-return]
 
     def value(self, given: Any) -> Any:
         """An argument with its results in place."""
@@ -352,19 +363,6 @@ class _Run:
         if isinstance(given, slice):
             return slice(*(self.value(each) for each in (given.start, given.stop, given.step)))
         return given
-
-
-def _refs(given: Any) -> Iterator[Ref]:
-    if isinstance(given, Ref):
-        yield given
-    elif isinstance(given, Mapping):
-        for each in given.values():
-            yield from _refs(each)
-    elif isinstance(given, (list, tuple)):
-        for each in given:
-            yield from _refs(each)
-    elif isinstance(given, slice):
-        yield from _refs((given.start, given.stop, given.step))
 
 
 def _store(stores: ModelFile | Store, layer: Layer) -> Store:

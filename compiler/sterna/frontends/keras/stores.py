@@ -16,6 +16,8 @@ import numpy as np
 from sterna.errors import error
 from sterna.ir.graph import Array
 
+_DEEPEST = 64  # groups within groups
+
 
 class Store(Protocol):
     """Variables of a layer, and of the layers within it."""
@@ -66,18 +68,21 @@ class NumberedStore:
     Args:
         group: of an HDF5 file, or a `Group`; None where the file has none.
         where: for messages.
+        top: the file's outermost group.
     """
 
-    def __init__(self, group: Any, where: str):
-        self.group, self.where = group, where
+    def __init__(self, group: Any, where: str, top: Any = None):
+        self.group, self.where, self.top = group, where, group if top is None else top
 
     def child(self, attribute: str, number: int | None = None, name: str = "", kind: str = "") -> NumberedStore:
         outer = _group(self.group, attribute)
         if outer is None and attribute.startswith("_"):
             outer = _group(self.group, attribute[1:])
         if number is None:
-            return NumberedStore(outer, f"{self.where}/{attribute}")
-        return NumberedStore(_member(outer, name, kind, number), f"{self.where}/{name or attribute}")
+            return NumberedStore(outer, f"{self.where}/{attribute}", self.top)
+        found = _member(outer, name, kind, number)
+        found = _shared(self.top, name) if found is None else found
+        return NumberedStore(found, f"{self.where}/{name or attribute}", self.top)
 
     def variables(self, names: Sequence[str]) -> list[Array]:
         found = _group(self.group, "vars")
@@ -112,6 +117,20 @@ def _member(outer: Any, name: str, kind: str, number: int) -> Any:
     return _group(outer, f"{base}_{number}" if number else base) or _group(outer, name)
 
 
+def _shared(group: Any, name: str, depth: int = 0) -> Any:
+    """The group of a layer that several models have: it stands where the first of them does, with the layer's name."""
+    found = _group(group, "vars")
+    if found is not None and depth and found.attrs.get("name") in (name, name.encode()):
+        return group
+    inner = () if group is None or depth > _DEEPEST else group.items()
+    for key, each in inner:
+        if key == "vars" or not hasattr(each, "keys"):
+            continue
+        if (known := _shared(each, name, depth + 1)) is not None:
+            return known
+    return None
+
+
 def _array(data: Any, what: str) -> Array:
     """A dataset as an array."""
     if not hasattr(data, "shape") or data.dtype.kind not in "fiub" or data.dtype.itemsize > 8:
@@ -131,6 +150,7 @@ class NamedStore:
         words = {
             "forward_layer": ("forward_",), "backward_layer": ("backward_",), "_query_dense": ("query",),
             "_key_dense": ("key",), "_value_dense": ("value",), "_output_dense": ("attention_output",),
+            "_gate_dense": ("gate",),
         }.get(attribute)  # fmt: skip
         if words is not None:
             found = {k: v for k, v in self.arrays.items() if any(p.startswith(words) for p in k.split("/")[:-1])}

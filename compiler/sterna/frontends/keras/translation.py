@@ -25,12 +25,12 @@ class Context:
 
     Attributes:
         masks: which steps of a sequence count (bool), by the sequence.
-        major: version of Keras.
+        version: of Keras, its first two numbers; major: the first.
         run: applies a layer within another one.
     """
 
-    def __init__(self, builder: Builder, major: int):
-        self.builder, self.major = builder, major
+    def __init__(self, builder: Builder, version: tuple[int, int]):
+        self.builder, self.version, self.major = builder, version, version[0]
         self.masks: dict[Value, Value] = {}
         self.states: list[tuple[str, Value, Array]] = []
         self.left_behind: dict[str, Value] = {}
@@ -116,7 +116,9 @@ class Translation(Emitter):
     def mask(self) -> Value | None:
         """Which steps count, as the call or an earlier layer says."""
         given = self.kwargs.get("mask")
-        return given if isinstance(given, Value) else self.context.masks.get(self.x)
+        if isinstance(given, Value) or not self.inputs or self.inputs[0] is None:
+            return given if isinstance(given, Value) else None
+        return self.context.masks.get(self.inputs[0])  # a sequence may have initial states beside it
 
     # -- building
     def standard(self, operator: str, *inputs: Value | None, **attributes: Any) -> Value:

@@ -36,13 +36,22 @@ def two_operands(t: Translation, names: Sequence[str] = ("x1", "x2", "x", "y", "
     first, second = given[:2]
     like = next((v for v in (first, second) if isinstance(v, Value)), None)
     one, other = tensor(t, first, like), tensor(t, second, like)
-    if one.dtype != other.dtype:
-        wide = str(
-            np.result_type(*(np.dtype("float32") if v.dtype == "bfloat16" else np.dtype(v.dtype) for v in (one, other)))
-        )
-        wide = "float32" if wide == "float64" and "float64" not in (one.dtype, other.dtype) else wide
-        one, other = t.cast(one, wide), t.cast(other, wide)
+    one, other = promoted(t, (one, other))
     return one, other
+
+
+def promoted(t: Translation, values: Sequence[Value]) -> list[Value]:
+    """Tensors in the type that holds them all; integers beside floats become those floats."""
+    found = {value.dtype for value in values}
+    if len(found) < 2:
+        return list(values)
+    floats = {dtype for dtype in found if dtypes.is_float(dtype)} or found
+    if len(floats) == 1:
+        wide = next(iter(floats))
+    else:
+        wide = str(np.result_type(*(np.dtype("float32" if each == "bfloat16" else each) for each in floats)))
+        wide = "float32" if wide == "float64" and "float64" not in found else wide
+    return [t.cast(value, wide) for value in values]
 
 
 def option(t: Translation, position: int, key: str, default: Any = None, *others: str) -> Any:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from sterna.errors import error
+from sterna.frontends.emitter import axes_of
+from sterna.frontends.keras import masks
 from sterna.frontends.keras.layers.quantized import is_whole, kernel_of, rounded
 from sterna.frontends.keras.stores import Store
 from sterna.frontends.keras.translation import Translation, Translator, values_in
@@ -42,10 +47,8 @@ def _qkv(t: Translation) -> tuple[Value, Value, Value]:
 
 def _weighted(t: Translation, scores: Value, query: Value, value: Value) -> Value | list[Value | None]:
     """The values by the softmax of their scores; steps of the query that do not count become 0."""
-    masks = t.argument(1, "mask")
-    given = (
-        list(masks) if isinstance(masks, (list, tuple)) else [t.context.masks.get(query), t.context.masks.get(value)]
-    )
+    said = t.argument(1, "mask")
+    given = list(said) if isinstance(said, (list, tuple)) else [t.context.masks.get(v) for v in (query, value)]
     keep = None
     if len(given) > 1 and isinstance(given[1], Value):
         keep = t.reshape(given[1], (given[1].shape[0], 1, given[1].shape[1]))
@@ -98,8 +101,8 @@ def additive_attention(t: Translation) -> Value | list[Value | None]:
 
 
 # ---------------------------------------------------------------- several heads
-def _projection(t: Translation, store: Store, x: Value) -> Value:
-    """(N, ..., features) times a kernel (features, heads, size), plus a bias."""
+def _projection(t: Translation, store: Store, x: Value, sigmoid: bool = False) -> Value:
+    """(N, ..., features) times a kernel (features, heads, size), plus a bias; of that the sigmoid, if it is wanted."""
     bias = bool(t.setting("use_bias", True))
     kernel, *rest = kernel_of(t, store, ("kernel", *(("bias",) if bias else ())))
     if kernel.ndim < 2:
@@ -108,7 +111,8 @@ def _projection(t: Translation, store: Store, x: Value) -> Value:
     flat = t.op("matmul", x, t.weight(kernel.reshape(kernel.shape[0], -1), x))
     if rest:
         flat = t.op("add", flat, t.weight(rest[0].reshape(-1), flat))
-    return t.reshape(flat, (*x.shape[:-1], *kernel.shape[1:]))
+    y = t.reshape(flat, (*x.shape[:-1], *kernel.shape[1:]))
+    return t.op("sigmoid", y) if sigmoid else y
 
 
 def _heads(t: Translation) -> tuple[Value, Value, Value]:
@@ -127,41 +131,61 @@ def _attention_mask(t: Translation, query: Value, value: Value, key: Value, scor
     keep: Value | None = None
     for name, tensor, is_query in (("query", query, True), ("value", value, False), ("key", key, False)):
         given = t.kwargs.get(f"{name}_mask")
+        given = None if is_query and t.kind == "MultiHeadAttention" and masks.is_taking(t.context) else given
         mask = given if isinstance(given, Value) else t.context.masks.get(tensor)
         if mask is not None:
             sizes = (mask.shape[0], mask.shape[1], 1) if is_query else (mask.shape[0], 1, mask.shape[1])
             keep = _both(t, keep, t.reshape(mask, sizes))
     if t.kwargs.get("use_causal_mask"):
         keep = _both(t, keep, _causal(t, t.extent(scores, -2), t.extent(scores, -1)))
+    if (window := t.layer.config.get("sliding_window")) is not None:
+        reach = np.subtract.outer(np.arange(t.extent(scores, -2)), np.arange(t.extent(scores, -1)))
+        keep = _both(t, keep, t.constant(np.abs(reach) < int(window), "bool"))
     given = t.kwargs.get("attention_mask")
     if isinstance(given, Value):
         keep = _both(t, keep, t.cast(given, "bool"))
     if keep is not None and keep.type.rank == 3:
-        keep = t.reshape(keep, (keep.shape[0], 1, *keep.shape[1:]))
+        keep = t.reshape(keep, (keep.shape[0], *(1,) * (scores.type.rank - 3), *keep.shape[1:]))
     return keep
 
 
 def multi_head_attention(t: Translation) -> Value | list[Value | None]:
     query, value, key = _heads(t)
+    rank = query.type.rank
     axes = t.layer.config.get("attention_axes")
-    if query.type.rank != 3 or (axes not in (None, [1], (1,), 1)):
+    given = range(1, rank - 1) if axes is None else [axes] if isinstance(axes, int) else axes
+    along = axes_of(tuple(given), rank)
+    if any(axis in (0, rank - 1) for axis in along) or list(along) != sorted(along):
         raise t.unsupported(f"of {query.type} along the axes {axes}")
-    stores = {name: t.store.child(f"_{name}_dense") for name in ("query", "key", "value", "output")}
+    parts = ("query", "key", "value", "output", *(("gate",) if t.setting("use_gate", False) else ()))
+    stores = {name: t.store.child(f"_{name}_dense") for name in parts}
+    apart = [n for n in range(1, rank - 1) if n not in along]  # dimensions of which each place attends by itself
     q, k, v = (
-        t.transpose(_projection(t, stores[name], x), (0, 2, 1, 3))
+        _by_heads(t, _projection(t, stores[name], x), apart, along)
         for name, x in (("query", query), ("key", key), ("value", value))
     )
-    groups = t.extent(q, 1) // max(t.extent(k, 1), 1)
+    heads = q.type.rank - 3
+    groups = t.extent(q, heads) // max(t.extent(k, heads), 1)
     if groups > 1:  # of grouped-query attention: several heads share keys and values
         k, v = (_shared(t, each, groups) for each in (k, v))
     scale = float(t.extent(q, -1)) ** -0.5
-    scores = t.op("matmul", t.scaled(q, scale), t.transpose(k, (0, 1, 3, 2)))
+    order = (*range(heads + 1), heads + 2, heads + 1)
+    scores = t.op("matmul", t.scaled(q, scale), t.transpose(k, order))
     keep = _attention_mask(t, query, value, key, scores)
+    if keep is not None and len(along) > 1:
+        raise t.unsupported("with a mask along several axes")
     weights = t.op("softmax", scores if keep is None else _biased(t, scores, keep), axis=-1)
-    joined = t.transpose(t.op("matmul", weights, v), (0, 2, 1, 3))
+    joined = t.op("matmul", weights, v)  # (N, apart..., heads, steps, size)
+    places = [query.shape[n] for n in (*apart, *along)]
+    joined = t.transpose(joined, (*range(heads), heads + 1, heads, heads + 2))
+    joined = t.reshape(joined, (joined.shape[0], *places, *joined.shape[-2:]))
+    back = [0, *(1 + (*apart, *along).index(n) for n in range(1, rank - 1)), rank - 1, rank]
+    joined = t.transpose(joined, back)
+    if "gate" in stores:
+        joined = t.op("mul", joined, _projection(t, stores["gate"], query, sigmoid=True))
     bias = bool(t.setting("use_bias", True))
     kernel, *rest = kernel_of(t, stores["output"], ("kernel", *(("bias",) if bias else ())))
-    flat = t.reshape(joined, (*joined.shape[:2], joined.shape[2] * joined.shape[3]))
+    flat = t.reshape(joined, (*joined.shape[:-2], joined.shape[-2] * joined.shape[-1]))
     flat = rounded(t, flat, (-1,)) if is_whole(stores["output"]) else flat
     inner = kernel.shape[0] * kernel.shape[1]
     y = t.op("matmul", flat, t.weight(kernel.reshape(inner, -1), flat))
@@ -170,14 +194,32 @@ def multi_head_attention(t: Translation) -> Value | list[Value | None]:
     y = t.reshape(y, (*y.shape[:-1], *kernel.shape[2:]))
     if (mask := t.context.masks.get(query)) is not None:
         t.context.masks[y] = mask
-    return [y, weights] if t.kwargs.get("return_attention_scores") else y
+    if t.kind == "MultiHeadAttention" and masks.is_taking(t.context):
+        for each in (query, value, key):
+            t.context.masks.pop(each, None)
+    if not t.kwargs.get("return_attention_scores"):
+        return y
+    if len(along) > 1:
+        raise t.unsupported("that gives scores along several axes")
+    return [y, weights]
+
+
+def _by_heads(t: Translation, x: Value, apart: Sequence[int], along: Sequence[int]) -> Value:
+    """(N, ..., heads, size) as (N, apart..., heads, steps, size)."""
+    rank = x.type.rank
+    moved = t.transpose(x, (0, *apart, rank - 2, *along, rank - 1))
+    steps: Any = 1
+    for axis in along:
+        steps = x.shape[axis] * steps
+    return t.reshape(moved, (*moved.shape[: len(apart) + 2], steps, x.shape[-1]))
 
 
 def _shared(t: Translation, x: Value, groups: int) -> Value:
-    batch, heads, steps, size = x.shape
-    wide = t.reshape(x, (batch, heads, 1, steps, size))
+    """Each head of keys or values, as often as heads of queries share it."""
+    *outer, heads, steps, size = x.shape
+    wide = t.reshape(x, (*outer, heads, 1, steps, size))
     return t.reshape(
-        t.op("expand", wide, shape=(batch, heads, groups, steps, size)), (batch, heads * groups, steps, size)
+        t.op("expand", wide, shape=(*outer, heads, groups, steps, size)), (*outer, heads * groups, steps, size)
     )
 
 

@@ -70,7 +70,7 @@ def embedding(t: Translation) -> Value:
             raise refused(t)
         table = table.astype(np.float32) / scale[:, None]
     ids = t.x if t.x.dtype in ("int32", "int64") else t.cast(t.x, "int32")
-    dtype = "float32" if table.dtype.itemsize > 2 else str(table.dtype)
+    dtype = str(table.dtype) if table.dtype in (np.float16, np.float64) else "float32"
     y = t.op("gather", t.constant(table, dtype), ids, axis=0)
     if t.setting("mask_zero", False):
         t.context.masks[y] = t.op("logical_not", t.op("equal", ids, t.scalar(0, ids.dtype)))
@@ -131,10 +131,21 @@ def time_distributed(t: Translation) -> Result:
     """A layer that is applied to every step: to all of them at once."""
     x, layer = t.x, t.layer.layer("layer")
     flat = t.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+    mask = t.mask
+    if mask is not None and mask.type.rank > 2:
+        t.context.masks[flat] = t.reshape(mask, (mask.shape[0] * mask.shape[1], *mask.shape[2:]))
     y = t.within(layer, t.store.child("layer", name=layer.name), flat)
     if not isinstance(y, Value):
         raise t.unsupported("of a layer with several results")
-    return t.reshape(y, (x.shape[0], x.shape[1], *y.shape[1:]))
+    made = t.reshape(y, (x.shape[0], x.shape[1], *y.shape[1:]))
+    inner = t.context.masks.get(y) if t.context.major < 3 else None
+    if inner is not None:
+        mask = t.reshape(inner, (x.shape[0], x.shape[1], *inner.shape[1:]))
+    elif mask is not None and mask.type.rank > 2 and t.context.major < 3:
+        mask = t.reduced("reduce_any", mask, range(2, mask.type.rank))
+    if mask is not None and made != x:
+        t.context.masks[made] = mask
+    return made
 
 
 def _lambda(t: Translation) -> Result:

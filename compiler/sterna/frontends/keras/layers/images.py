@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.keras.translation import Translation, Translator
+from sterna.ir import dtypes
 from sterna.ir.graph import Value
+
+#: From this version on resized pictures of integers are of integers again.
+_WHOLE = (3, 6)
 
 #: Keras' names: mode of ONNX's Resize and its settings.
 _MODES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -34,6 +39,49 @@ def resized(t: Translation, x: Value, sizes: tuple[int, int], mode: str) -> Valu
         wanted = t.constant([int(batch), int(channels), *sizes], "int64")
         y = t.standard("Resize", first, None, None, wanted, mode=kind, **settings)
     return t.to_last(y)
+
+
+def filtered(t: Translation, x: Value, sizes: tuple[int, int], mode: str, antialias: bool) -> Value:
+    """A picture (N, height, width, C) in another size, each dimension by a product with a matrix.
+
+    With `antialias` the kernel is as wide as what a smaller picture leaves out.
+    """
+    batch, high, wide, channels = x.shape
+    rows, columns = (
+        t.weight(_shares(t.extent(x, 1 + n), size, KERNELS[mode], antialias), x) for n, size in enumerate(sizes)
+    )
+    y = t.op("matmul", rows, t.reshape(x, (batch, high, wide * channels)))
+    y = t.transpose(t.reshape(y, (batch, sizes[0], wide, channels)), (0, 1, 3, 2))
+    return t.transpose(t.op("matmul", y, t.transpose(columns, (1, 0))), (0, 1, 3, 2))
+
+
+def _shares(size: int, wanted: int, kernel: Callable[[np.ndarray], np.ndarray], antialias: bool) -> np.ndarray:
+    """What each pixel of a line (size) is of each pixel of the new one (wanted): (wanted, size)."""
+    step = size / wanted
+    place = (np.arange(wanted) + 0.5) * step - 0.5
+    distance = np.abs(place[:, None] - np.arange(size)) / (max(step, 1.0) if antialias else 1.0)
+    shares: np.ndarray = kernel(distance)
+    shares /= shares.sum(1, keepdims=True)
+    return shares
+
+
+def _cubic(x: np.ndarray) -> np.ndarray:
+    """Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -0.5."""
+    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+def _lanczos(radius: int) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0.0)
+
+
+#: Interpolations that weigh by the distance in pixels.
+KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "bilinear": lambda x: np.maximum(1 - x, 0.0),
+    "bicubic": _cubic,
+    "lanczos3": _lanczos(3),
+    "lanczos5": _lanczos(5),
+}
 
 
 def _picture(t: Translation) -> tuple[Value, bool]:
@@ -62,9 +110,15 @@ def _resizing(t: Translation) -> Value:
             pad = max(int(wide * height / width), high), max(int(high * width / height), wide)
             sides = [(new - old) // 2 for new, old in zip(pad, (high, wide), strict=True)]
             x = t.pad(x, (0, *sides, 0), (0, *sides, 0), float(t.setting("fill_value", 0.0)))
-    if t.setting("antialias", False):
-        raise t.unsupported("with antialiasing")
-    return _given_back(t, resized(t, x, (height, width), str(t.setting("interpolation", "bilinear"))), lone)
+    mode, antialias = str(t.setting("interpolation", "bilinear")), bool(t.setting("antialias", False))
+    if mode in KERNELS and (antialias or mode not in _MODES):
+        y = filtered(t, x, (height, width), mode, antialias)
+    else:
+        y = resized(t, x, (height, width), mode)
+    y = _given_back(t, y, lone)
+    if dtypes.is_float(t.x.dtype) or t.context.version < _WHOLE:
+        return y
+    return t.cast(t.op("round", y), t.x.dtype)
 
 
 def _middle(t: Translation, x: Value, sizes: tuple[int, int]) -> Value:
@@ -76,9 +130,12 @@ def _middle(t: Translation, x: Value, sizes: tuple[int, int]) -> Value:
 def _center_crop(t: Translation) -> Value:
     x, lone = _picture(t)
     height, width = int(t.setting("height", 1)), int(t.setting("width", 1))
-    if t.extent(x, 1) < height or t.extent(x, 2) < width:
-        raise t.unsupported(f"of {t.x.type}, which is smaller than {height} x {width},")
-    return _given_back(t, _middle(t, x, (height, width)), lone)
+    high, wide = t.extent(x, 1), t.extent(x, 2)
+    if high >= height and wide >= width:
+        return _given_back(t, _middle(t, x, (height, width)), lone)
+    # A smaller picture is resized, its middle of the wanted shape.
+    crop = max(min(int(wide * height / width), high), 1), max(min(int(high * width / height), wide), 1)
+    return _given_back(t, resized(t, _middle(t, x, crop), (height, width), "bilinear"), lone)
 
 
 def _rescaling(t: Translation) -> Value:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sterna.errors import error
+from sterna.frontends.keras import masks
+from sterna.frontends.keras.layers.arguments import promoted
 from sterna.frontends.keras.translation import Translation, Translator
 from sterna.ir.graph import Value
 
 
 def _ranks(t: Translation) -> list[Value]:
     """The operands with as many dimensions as the one that has most: further ones stand behind the batch."""
-    values = t.several
+    values = promoted(t, t.several)
     if not values:
         raise error("E0103", f"{t.kind} joins nothing")
     most = max(v.type.rank for v in values)
@@ -23,32 +25,77 @@ def _folded(operator: str) -> Translator:
         first, *rest = _ranks(t)
         for value in rest:
             first = t.op(operator, first, value)
-        return first
+        return _masked(t, first, masks.merged(t, t.several))
 
     return translate
 
 
+def _masked(t: Translation, y: Value, mask: Value | None) -> Value:
+    if mask is not None and y not in t.several:
+        t.context.masks[y] = mask
+    return y
+
+
+def _product_of_counting(t: Translation) -> Value:
+    """A product of what counts: an operand's step that does not is 1, and where none counts, the product is 0."""
+    factors, wide = [], [_condition(t, x) for x in t.several]
+    if t.context.version < masks.ANY or not any(wide):
+        return _folded("mul")(t)  # type: ignore[return-value]
+    for x, condition in zip(_ranks(t), wide, strict=True):
+        factors.append(x if condition is None else t.op("where", condition, x, t.scalar(1, x.dtype)))
+    y = factors[0]
+    for factor in factors[1:]:
+        y = t.op("mul", y, factor)
+    mask = masks.merged(t, t.several)
+    return y if mask is None else _masked(t, t.op("where", _wide(t, mask), y, t.scalar(0, y.dtype)), mask)
+
+
+def _extreme_of_counting(operator: str) -> Translator:
+    """The largest or smallest of the elements whose steps count; where only one's do, that one."""
+
+    def translate(t: Translation) -> Value:
+        wide = [_condition(t, x) for x in t.several]
+        if t.context.version < masks.ANY or not any(wide):
+            return _folded(operator)(t)  # type: ignore[return-value]
+        (y, *rest), (counting, *conditions) = _ranks(t), wide
+        for x, condition in zip(rest, conditions, strict=True):
+            other = x if condition is None else t.op("where", condition, x, y)
+            y = y if counting is None else t.op("where", counting, y, other)
+            y = t.op(operator, y, other)
+            both = condition is not None and counting is not None
+            counting = t.op("logical_or", counting, condition) if both else None
+        return _masked(t, y, masks.merged(t, t.several))
+
+    return translate
+
+
+def _condition(t: Translation, x: Value) -> Value | None:
+    """Which elements of an operand count; None: all."""
+    mask = t.context.masks.get(x)
+    return None if mask is None else _wide(t, mask)
+
+
+def _wide(t: Translation, mask: Value) -> Value:
+    return t.reshape(mask, (*mask.shape, 1))
+
+
 def _average(t: Translation) -> Value:
-    return t.scaled(_folded("add")(t), 1.0 / len(t.several))  # type: ignore[arg-type]
+    total: Value = _folded("add")(t)  # type: ignore[assignment]
+    return _masked(t, t.scaled(total, 1.0 / len(t.several)), masks.merged(t, t.several))
 
 
 def _subtract(t: Translation) -> Value:
     values = t.several
     if len(values) != 2:
         raise error("E0108", f"Subtract takes two tensors, not {len(values)}")
-    return t.op("sub", *_ranks(t))
+    return _masked(t, t.op("sub", *_ranks(t)), masks.merged(t, values))
 
 
 def _concatenate(t: Translation) -> Value:
     values = t.several
-    y = t.op("concat", *values, axis=int(t.setting("axis", -1)) % values[0].type.rank) if len(values) > 1 else values[0]
-    masks = [t.context.masks[v] for v in values if v in t.context.masks]
-    if masks and int(t.setting("axis", -1)) % y.type.rank == y.type.rank - 1 and len(masks) == len(values):
-        joined = masks[0]
-        for mask in masks[1:]:
-            joined = t.op("logical_and", joined, mask)
-        t.context.masks[y] = joined
-    return y
+    axis = int(t.setting("axis", -1)) % values[0].type.rank
+    y = t.op("concat", *promoted(t, values), axis=axis) if len(values) > 1 else values[0]
+    return _masked(t, y, masks.concatenated(t, values, axis))
 
 
 def _dot(t: Translation) -> Value:
@@ -87,9 +134,9 @@ def _unit(t: Translation, x: Value, axis: int) -> Value:
 
 LAYERS: dict[str, Translator] = {
     "Add": _folded("add"),
-    "Multiply": _folded("mul"),
-    "Maximum": _folded("maximum"),
-    "Minimum": _folded("minimum"),
+    "Multiply": _product_of_counting,
+    "Maximum": _extreme_of_counting("maximum"),
+    "Minimum": _extreme_of_counting("minimum"),
     "Average": _average,
     "Subtract": _subtract,
     "Concatenate": _concatenate,

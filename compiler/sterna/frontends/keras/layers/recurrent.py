@@ -198,6 +198,8 @@ def _finished(t: Translation, y: Value, rows: Value | None, states: list[Value],
 
 def _looped(t: Translation, x: Value, cell: Cell, given: list[Value], mask: Value | None) -> Result:
     """A loop over the steps of (N, steps, ...)."""
+    if mask is not None and mask.type.rank != 2:
+        raise t.unsupported(f"with a mask of {mask.type}")
     steps = t.extent(x, 1)
     backward = bool(t.setting("go_backwards", False))
     in_time = t.transpose(x, (1, 0, *range(2, x.type.rank)))
@@ -358,6 +360,8 @@ def bidirectional(t: Translation) -> Result:
     mode = t.layer.config.get("merge_mode", "concat")
     both = {"concat": None, "sum": "add", "mul": "mul", "ave": "add"}
     if mode is None:
+        if t.mask is not None and forward.config.get("return_sequences", False):
+            t.context.masks[second] = t.mask
         return [first, second, *after, *after_second]
     if mode not in both:
         raise t.unsupported(f"with merge_mode {mode}")
@@ -388,7 +392,7 @@ def conv_lstm(t: Translation) -> Result:
     if kernel.ndim != rank + 2:
         raise error("E0108", f"the kernel has {kernel.ndim} dimensions for {x.type}")
     if t.channels_first:
-        raise t.unsupported("with channels first")
+        x = t.transpose(x, (0, 1, *range(3, x.type.rank), 2))
     strides, dilations = t.positive("strides", rank), t.positive("dilation_rate", rank)
     pad = "SAME_UPPER" if t.setting("padding", "valid") == "same" else "VALID"
 
@@ -413,7 +417,20 @@ def conv_lstm(t: Translation) -> Result:
         y = t.op("mul", gate(o), activation(kept))
         return y, [y, kept]
 
-    return _looped(t, x, Cell([(*spatial, filters)] * 2, step), [], t.mask)
+    made = _looped(t, x, Cell([(*spatial, filters)] * 2, step), [], t.mask)
+    if not t.channels_first:
+        return made
+    found: list[Value | None] = [_channels_second(t, each, rank) for each in values_in(made)]
+    return found if isinstance(made, list) else found[0]
+
+
+def _channels_second(t: Translation, x: Value, rank: int) -> Value:
+    """A result with channels before its so many dimensions of space."""
+    first = x.type.rank - rank - 1
+    made = t.transpose(x, (*range(first), x.type.rank - 1, *range(first, x.type.rank - 1)))
+    if (mask := t.context.masks.get(x)) is not None:
+        t.context.masks[made] = mask
+    return made
 
 
 LAYERS: dict[str, Translator] = {
