@@ -39,7 +39,7 @@ APPLICATIONS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "efficientnet_b1_pooled": ("EfficientNetB1", 48, {"include_top": False, "pooling": "max"}),
     "efficientnet_v2_b0": ("EfficientNetV2B0", 64, {}),
     "efficientnet_v2_b1_raw": ("EfficientNetV2B1", 64, {"include_preprocessing": False}),
-    "efficientnet_v2_s": ("EfficientNetV2S", 64, {}),
+    "efficientnet_v2_s": ("EfficientNetV2S", 128, {}),
     "inception_resnet_v2": ("InceptionResNetV2", 75, {}),
     "inception_v3": ("InceptionV3", 75, {}),
     "mobilenet": ("MobileNet", 96, {"alpha": 0.5}),

@@ -164,6 +164,7 @@ LAYERS: dict[str, Translator] = {
     "Pipeline": pipeline,
     "TimeDistributed": time_distributed,
     "SpectralNormalization": wrapper,
+    "StochasticDepth": lambda t: t.x,  # of ConvNeXt in keras.applications
     "Lambda": _lambda,
     **dict.fromkeys(
         (

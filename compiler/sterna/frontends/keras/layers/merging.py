@@ -98,6 +98,14 @@ def _concatenate(t: Translation) -> Value:
     return _masked(t, y, masks.concatenated(t, values, axis))
 
 
+def _scaled_residual(t: Translation) -> Value:
+    """The sum of a tensor and another one times a factor: a layer of Inception-ResNet V2 in keras.applications."""
+    if len(t.several) != 2:
+        raise error("E0108", f"{t.kind} takes two tensors, not {len(t.several)}")
+    first, second = promoted(t, t.several)
+    return t.op("add", first, t.scaled(second, float(t.setting("scale", 1.0))))
+
+
 def _dot(t: Translation) -> Value:
     """Sums of products along one dimension of either, for each of the batch."""
     first, second = t.several
@@ -140,5 +148,6 @@ LAYERS: dict[str, Translator] = {
     "Average": _average,
     "Subtract": _subtract,
     "Concatenate": _concatenate,
+    "CustomScaleLayer": _scaled_residual,
     "Dot": _dot,
 }
