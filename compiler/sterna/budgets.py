@@ -37,7 +37,7 @@ GRIDS = ((2, 1), (3, 1), (4, 1), (6, 1), (8, 1), (12, 1), (2, 2), (3, 2), (4, 2)
 #: and how often the model is compiled.
 MOST_PLANS, MOST_SCHEDULED, MOST_COMPILED = 64, 12, 3
 #: Where no patches are enough, of how many it is looked for those that take the least.
-MOST_FEW = 16
+MOST_FEW = 8
 #: Bytes for panels of weights that are worth it.
 LEAST_PANELS = 256
 #: Parts of budgets that other code than the fastest takes less of.
@@ -256,8 +256,9 @@ class _Search:
 
     def patches(self, options: Options, room: float, order: _Order) -> Iterator[Patches]:
         """Patches with which tensors and scratch take at most so many bytes, in an order; where none do, those that
-        take the least."""
-        every = sorted(self.candidates(options), key=order)
+        take the least, if the memories have room for them."""
+        there = sum(memory.bytes for memory in options.target.tensor_memories) or math.inf
+        every = sorted((c for c in self.candidates(options) if c.least <= there), key=order)
         met = scheduled = 0
         for candidate in [c for c in every if c.least <= room][:MOST_PLANS]:
             if self.taken(options, candidate.patches, "memory") > room:
@@ -267,14 +268,15 @@ class _Search:
             if self.taken(options, candidate.patches, "scratch") <= room:
                 met += 1
                 yield candidate.patches
-        if not met:
-            yield from self.least(options, every)
+        if not met and (found := self.least(options, every)) is not None:
+            yield found[1]
 
-    def least(self, options: Options, every: Sequence[_Candidate]) -> list[Patches]:
-        """Those of all patches, if there are any, with which tensors and scratch take the least."""
+    def least(self, options: Options, every: Sequence[_Candidate]) -> tuple[float, Patches] | None:
+        """The patches, if there are any, with which tensors and scratch take the least, and how much that is."""
         few = [c.patches for c in sorted(every, key=lambda c: c.least)[:MOST_FEW]]
         few = sorted(few, key=lambda each: self.taken(options, each, "memory"))[:MOST_COMPILED]
-        return sorted(few, key=lambda each: self.taken(options, each, "scratch"))[:1]
+        every_taken = [(self.taken(options, each, "scratch"), each) for each in few]
+        return min(every_taken, key=lambda found: found[0], default=None)
 
     def taken(self, options: Options, patches: Patches, last: str) -> float:
         """Bytes of tensors, and after the pass "scratch" of that, too; infinitely many where they do not fit."""
@@ -296,9 +298,10 @@ class _Search:
         assert self.refused is not None
         options = _anywhere(self.by(way))
         (first,) = self.refused.diagnostics
-        for patches in self.least(options, self.candidates(options)):
-            needed = int(self.taken(options, patches, "scratch"))
-            line = f"with the first layers in {patches.grid} patches, of all that were tried the least, {needed} bytes"
+        if (found := self.least(options, self.candidates(options))) is not None:
+            needed, patches = found
+            least = f"of all that were tried the least, {needed:.0f} bytes"
+            line = f"with the first layers in {patches.grid} patches, {least}"
             first = replace(first, where=(*first.where, line))
         return SternaError([first])
 

@@ -24,13 +24,10 @@ MACHINES: dict[str, tuple[str, ...]] = {
     "riscv64": ("-target", "riscv64-linux-musl"),
 }
 _FOLDERS = ("include", "src", "port")
-#: How all of them are built: for other flags zig builds the C library anew, which takes a minute.
-FLAGS = ("-std=c99", "-O2", "-fno-sanitize=all", "-g0")
+#: How all of them are built. For other ways to optimize or to unwind zig builds the C library anew, a minute each.
+FLAGS = ("-std=c99", "-Os", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-sanitize=all", "-g0")
 #: Further flags of a program that is copied to boards.
-SMALL = (
-    "-Os", "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-ffunction-sections",
-    "-s",
-)  # fmt: skip
+SMALL = ("-fno-stack-protector", "-ffunction-sections", "-s")
 
 
 def command(architecture: str, sources: Sequence[Path], output: Path, flags: Sequence[str] = ()) -> list[str]:
