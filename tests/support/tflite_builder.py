@@ -85,6 +85,7 @@ class GraphWriter:
         inputs: Sequence[int],
         outputs: Sequence[int],
         options: str = "",
+        /,
         *,
         custom: bytes = b"",
         intermediates: Sequence[int] = (),

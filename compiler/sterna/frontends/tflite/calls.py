@@ -15,6 +15,8 @@ _NAMING = {
     "IF": {"then_subgraph_index": 1, "else_subgraph_index": 1},
     "WHILE": {"cond_subgraph_index": 2, "body_subgraph_index": 1},
     "CALL_ONCE": {"init_subgraph_index": 1},
+    "STABLEHLO_COMPOSITE": {"decomposition_subgraph_index": 1},
+    "STABLEHLO_WHILE": {"cond_subgraph_index": 2, "body_subgraph_index": 1},
 }
 
 

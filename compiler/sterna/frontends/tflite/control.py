@@ -1,4 +1,4 @@
-"""IF and WHILE: graphs of the file as regions of ours."""
+"""IF and WHILE: graphs of the file as regions of ours. A composite is what its decomposition is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from sterna.ops.control import CONDITION, MOST_ITERATIONS, NUMBER, branches, loo
 Inner = Callable[[Sequence[Value]], Sequence[Value | None]]
 Results = tuple[Value | None, ...]
 
-CONTROL_OPERATORS = ("IF", "WHILE")
+CONTROL_OPERATORS = ("IF", "WHILE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE")
+#: Operator -> the graphs that it names.
+PARTS = {
+    "IF": ("then", "else"), "WHILE": ("cond", "body"), "STABLEHLO_COMPOSITE": ("decomposition",),
+    "STABLEHLO_WHILE": ("cond", "body"),
+}  # fmt: skip
 
 
 def choice(t: Translation, then: Inner, otherwise: Inner, arguments: Sequence[Value]) -> Results:

@@ -14,7 +14,7 @@ def coverage() -> tuple[Support, ...]:
     builtin = [
         Support(name, _how(name))
         for number, name in sorted(OPERATOR_NAMES.items(), key=lambda item: item[1])
-        if name not in ("CUSTOM", "DELEGATE") and not name.startswith(("PLACEHOLDER", "STABLEHLO")) and number >= 0
+        if name not in ("CUSTOM", "DELEGATE") and not name.startswith("PLACEHOLDER") and number >= 0
     ]
     return (*builtin, *(Support(name, "translated", custom=True) for name in sorted(custom_translators())))
 

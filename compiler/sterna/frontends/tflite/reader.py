@@ -256,6 +256,9 @@ class _Reader:
             otherwise = self.region(work, "else_subgraph_index", handles, assigned)
             results = control.choice(work, then, otherwise, arguments)
             places = list(range(len(node.outputs)))
+        elif node.op == "STABLEHLO_COMPOSITE":
+            results = tuple(self.region(work, "decomposition_subgraph_index", handles, assigned)(arguments))
+            places = list(range(len(node.outputs)))
         else:
             results = self.repeated(work, handles, assigned, given, arguments)
             places = given
@@ -291,9 +294,8 @@ class _Reader:
         """The graphs of a condition or a loop, and the position of the operand that is their first argument."""
         if not self.is_control(node):
             return []
-        is_choice = node.op == "IF"
-        options = ("then", "else") if is_choice else ("cond", "body")
-        return [(self.subgraph(node, f"{name}_subgraph_index"), int(is_choice)) for name in options]
+        first = int(node.op == "IF")
+        return [(self.subgraph(node, f"{name}_subgraph_index"), first) for name in control.PARTS[node.op]]
 
     def subgraph(self, node: OperatorInfo, option: str) -> SubgraphInfo:
         """The graph that an operator names."""

@@ -92,7 +92,7 @@ class OperatorInfo:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     intermediates: tuple[int, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     custom: bytes = b""
 
 
@@ -182,6 +182,34 @@ def _fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
     return tuple((_WORDS.sub("_", n).lower(), n, f"{n}Length" in vars(kind)) for n in names)
 
 
+#: Operators whose inner graph joins two elements, and where they say which graph that is.
+_REDUCING = {
+    "STABLEHLO_REDUCE": "body_subgraph_index", "STABLEHLO_REDUCE_WINDOW": "body_subgraph_index",
+    "STABLEHLO_SCATTER": "update_computation_subgraph_index", "STABLEHLO_SORT": "comparator_subgraph_index",
+}  # fmt: skip
+_DIRECTIONS = {3: ">", 5: "<"}
+
+
+def _name_reducers(subgraphs: Sequence[SubgraphInfo]) -> None:
+    """Notes as the option `reducer` which operator an inner graph of one operator has: "=" where it gives what is new
+    as it is, "<" and ">" for comparisons."""
+    for node in (node for graph in subgraphs for node in graph.operators if not node.is_custom):
+        number = node.options.get(_REDUCING.get(node.op, ""), -1)
+        if not 0 <= number < len(subgraphs):
+            continue
+        inner = subgraphs[number]
+        if not inner.operators and inner.outputs == inner.inputs[1:] and len(inner.inputs) == 2:
+            node.options["reducer"] = "="
+        elif len(inner.operators) == 1 and inner.operators[0].outputs == inner.outputs:
+            only = inner.operators[0]
+            is_turned = tuple(only.inputs) == tuple(inner.inputs)[::-1]
+            if sorted(only.inputs) == sorted(inner.inputs):
+                name = only.op
+                if name == "STABLEHLO_COMPARE":
+                    name = _DIRECTIONS.get(int(only.options.get("comparison_direction", 0)), "")
+                node.options["reducer"] = "" if is_turned and name in ("<", ">", "LESS", "GREATER") else name
+
+
 class _Parser:
     def __init__(self, content: bytes | mmap, where: str):
         self.content, self.where = content, where
@@ -223,6 +251,7 @@ class _Parser:
         subgraphs = tuple(self.subgraph(g, codes, buffers) for g in self.table(root.Subgraphs, root.SubgraphsLength()))
         if not subgraphs:
             raise error("E0101", f"{self.where} is not a model: it has no graph")
+        _name_reducers(subgraphs)
         metadata: dict[str, bytes] = {}
         for entry in self.table(root.Metadata, root.MetadataLength()):
             content = buffers[entry.Buffer()] if entry.Buffer() < len(buffers) else None

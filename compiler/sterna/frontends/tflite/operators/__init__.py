@@ -13,6 +13,7 @@ from sterna.frontends.tflite.operators import (
     arithmetic,
     convolution,
     detection,
+    drawn,
     normalizations,
     recurrent,
     reductions,
@@ -20,6 +21,7 @@ from sterna.frontends.tflite.operators import (
     selection,
     shapes,
     signal,
+    stablehlo,
 )
 from sterna.frontends.tflite.schema import OperatorInfo
 from sterna.frontends.tflite.translation import Translator
@@ -29,6 +31,7 @@ _MODULES = (
     arithmetic,
     convolution,
     detection,
+    drawn,
     normalizations,
     recurrent,
     reductions,
@@ -36,6 +39,7 @@ _MODULES = (
     selection,
     shapes,
     signal,
+    stablehlo,
 )
 
 
