@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
@@ -202,7 +203,15 @@ def test_a_composite_is_its_decomposition(tmp_path: Path) -> None:
     inner.op("MUL", [a, a], [b], "MulOptions")
     x = writer.main.input(X)
     y = writer.main.output("float32", X.shape)
-    writer.main.op("STABLEHLO_COMPOSITE", [x], [y], "StableHLOCompositeOptions", name=b"odml.square", decompositionSubgraphIndex=1)
+    writer.main.op(
+        "STABLEHLO_COMPOSITE",
+        [x],
+        [y],
+        "StableHLOCompositeOptions",
+        name=b"odml.square",
+        decompositionSubgraphIndex=1,
+        compositeAttributes=list(flexbuffers.Dumps({})),
+    )
     compared(tmp_path, writer, X * X)
 
 
