@@ -262,27 +262,55 @@ def test_what_has_no_known_form_is_refused(make: Any, why: str, tmp_path: Path) 
     assert caught.value.codes == ("E0113",)
 
 
-@pytest.mark.parametrize("given", ["int8", "int8 of weights", "int4", "float8"])
-def test_quantized_models(given: str, tmp_path: Path) -> None:
-    """Integers of 8 bits are read; operands are rounded as Keras rounds them, unless weights alone are quantized."""
+QUANTIZED = ["int8", "int8 of weights", "int4", "int4 of blocks", "int4 of columns", "float8"]
+
+
+@pytest.mark.parametrize(
+    ("given", "file"), [*((given, "model.keras") for given in QUANTIZED), ("int8", "model.h5"), ("int4", "model.h5")]
+)
+def test_quantized_models(given: str, file: str, tmp_path: Path) -> None:
+    """Integers of 8 and 4 bits are read; operands are rounded as Keras rounds them, unless only weights are quantized."""
     layers, mode = keras.layers, given.split(maxsplit=1)[0]
     keras.utils.set_random_seed(3)
     tokens = keras.Input((6,), dtype="int32", name="x0")
-    x = layers.Embedding(9, 8)(tokens)
+    x = layers.Embedding(9, 7)(tokens)
     if given != "int8 of weights":  # of attention the file does not say that
-        x = layers.MultiHeadAttention(2, 4)(x, x)
+        x = layers.MultiHeadAttention(3, 5, value_dim=3)(x, x)
+        x = layers.GroupQueryAttention(3, 4, 2)(x, x)
     x = layers.EinsumDense("abc,cde->abed", output_shape=(6, 3, 2), bias_axes="ed")(x)
     model = keras.Model(tokens, layers.Dense(5, "relu")(layers.Flatten()(x)))
-    if given == "int8 of weights":
-        model.quantize(config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None))
-    else:
-        model.quantize(mode)
-    model.save(tmp_path / "model.keras")
+    settings = {
+        "int8 of weights": lambda: keras.quantizers.Int8QuantizationConfig(activation_quantizer=None),
+        "int4 of blocks": lambda: keras.quantizers.Int4QuantizationConfig(block_size=4),
+        "int4 of columns": lambda: keras.quantizers.Int4QuantizationConfig(block_size=-1),
+    }
+    model.quantize(config=settings[given]()) if given in settings else model.quantize(mode)
+    model.save(tmp_path / file)
     options = ReadOptions(dims={"batch": 2})
-    if mode != "int8":
-        with pytest.raises(SternaError, match="quantized to int4 or float8"):
-            read_model(tmp_path / "model.keras", options)
+    if mode == "float8":
+        with pytest.raises(SternaError, match="quantized in this way"):
+            read_model(tmp_path / file, options)
         return
     ids = np.random.default_rng(0).integers(0, 9, (2, 6)).astype(np.int32)
-    (found,) = interpret(read_model(tmp_path / "model.keras", options), {"x0": ids}).values()
+    (found,) = interpret(read_model(tmp_path / file, options), {"x0": ids}).values()
     np.testing.assert_allclose(found, np.asarray(model(ids)), rtol=1e-4, atol=1e-6)
+
+
+def test_adapters_of_low_rank(tmp_path: Path) -> None:
+    """HDF5 files keep them beside the weights."""
+    layers = keras.layers
+    made = [layers.Embedding(9, 6), layers.Dense(5), layers.EinsumDense("abc,cd->abd", (None, 4)), layers.Conv1D(3, 2)]
+    x = tokens = keras.Input((6,), dtype="int32", name="x0")
+    for layer in made:
+        x = layer(x)
+    model = keras.Model(tokens, x)
+    random = np.random.default_rng(0)
+    for layer in made:
+        layer.enable_lora(2, lora_alpha=3)
+    for variable in model.trainable_variables:
+        variable.assign(random.normal(size=variable.shape))
+    ids = random.integers(0, 9, (2, 6)).astype(np.int32)
+    for file in ("model.h5", "model.keras"):
+        model.save(tmp_path / file)
+        (found,) = interpret(read_model(tmp_path / file, ReadOptions(dims={"batch": 2})), {"x0": ids}).values()
+        np.testing.assert_allclose(found, np.asarray(model(ids)), rtol=1e-4, atol=1e-4)

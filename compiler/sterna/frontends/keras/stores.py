@@ -44,6 +44,10 @@ class Store(Protocol):
         """How many variables the layer itself has, as far as that is known."""
         ...
 
+    def named(self, name: str) -> Array | None:
+        """A variable by its name, where the file has names."""
+        ...
+
 
 def places(kinds: Sequence[str]) -> list[int]:
     """How many of the same class come before each of the layers of a list: the numbers that `Store.child` takes."""
@@ -94,6 +98,9 @@ class NumberedStore:
     def count(self) -> int:
         found = _group(self.group, "vars")
         return 0 if found is None else len(found)
+
+    def named(self, _: str) -> Array | None:
+        return None
 
 
 def _group(group: Any, name: str) -> Any:
@@ -171,6 +178,10 @@ class NamedStore:
 
     def count(self) -> int:
         return len(self.arrays)
+
+    def named(self, name: str) -> Array | None:
+        found = [key for key in self.arrays if key.split("/")[-1].split(":")[0] == name]
+        return _array(self.arrays[found[0]], f"{self.where}, {name}") if len(found) == 1 else None
 
 
 class Group(dict[str, Any]):

@@ -86,7 +86,21 @@ class Translation(Emitter):
 
     def variables(self, *names: str) -> list[Array]:
         """The layer's variables, in the order in which it creates them."""
-        return self.store.variables(names)
+        return self.adapted(self.store, names)
+
+    def adapted(self, store: Store, names: Sequence[str]) -> list[Array]:
+        """Variables with their adapters of low rank added, which HDF5 files keep beside them (`enable_lora`)."""
+        found = store.variables(names)
+        for n, name in enumerate(names):
+            down, up = (store.named(f"lora_{name}_{part}") for part in "ab")
+            if down is None or up is None:
+                continue
+            rank, alpha = self.layer.config.get("lora_rank"), self.layer.config.get("lora_alpha")
+            if not isinstance(rank, int) or rank < 1 or found[n].dtype.kind != "f":
+                raise self.unsupported("with adapters of low rank that its configuration does not name")
+            factor = np.float32((rank if alpha is None else float(alpha)) / rank)
+            found[n] = found[n] + factor * np.matmul(down, up)
+        return found
 
     def weight(self, array: Array, like: Value) -> Value:
         """A variable as a constant of a value's type of floats."""

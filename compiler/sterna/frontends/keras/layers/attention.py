@@ -10,7 +10,7 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.emitter import axes_of
 from sterna.frontends.keras import masks
-from sterna.frontends.keras.layers.quantized import is_whole, kernel_of, rounded
+from sterna.frontends.keras.layers.quantized import is_rounding, kernel_of, rounded
 from sterna.frontends.keras.stores import Store
 from sterna.frontends.keras.translation import Translation, Translator, values_in
 from sterna.ir.graph import Value
@@ -101,13 +101,14 @@ def additive_attention(t: Translation) -> Value | list[Value | None]:
 
 
 # ---------------------------------------------------------------- several heads
-def _projection(t: Translation, store: Store, x: Value, sigmoid: bool = False) -> Value:
+def _projection(t: Translation, store: Store, x: Value, heads: int, sigmoid: bool = False) -> Value:
     """(N, ..., features) times a kernel (features, heads, size), plus a bias; of that the sigmoid, if it is wanted."""
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = kernel_of(t, store, ("kernel", *(("bias",) if bias else ())))
+    names = ("kernel", *(("bias",) if bias else ()))
+    kernel, *rest = kernel_of(t, store, names, shape=(t.extent(x, -1), heads, -1))
     if kernel.ndim < 2:
         raise error("E0103", f"a kernel of {t.layer.name} has {kernel.ndim} dimensions")
-    x = rounded(t, x, (-1,)) if is_whole(store) else x
+    x = rounded(t, x, (-1,)) if is_rounding(t, store, names) else x
     flat = t.op("matmul", x, t.weight(kernel.reshape(kernel.shape[0], -1), x))
     if rest:
         flat = t.op("add", flat, t.weight(rest[0].reshape(-1), flat))
@@ -159,9 +160,11 @@ def multi_head_attention(t: Translation) -> Value | list[Value | None]:
         raise t.unsupported(f"of {query.type} along the axes {axes}")
     parts = ("query", "key", "value", "output", *(("gate",) if t.setting("use_gate", False) else ()))
     stores = {name: t.store.child(f"_{name}_dense") for name in parts}
+    own = int(t.setting("num_query_heads", t.setting("num_heads", 1)))
+    other = int(t.setting("num_key_value_heads", own))
     apart = [n for n in range(1, rank - 1) if n not in along]  # dimensions of which each place attends by itself
     q, k, v = (
-        _by_heads(t, _projection(t, stores[name], x), apart, along)
+        _by_heads(t, _projection(t, stores[name], x, own if name == "query" else other), apart, along)
         for name, x in (("query", query), ("key", key), ("value", value))
     )
     heads = q.type.rank - 3
@@ -182,11 +185,14 @@ def multi_head_attention(t: Translation) -> Value | list[Value | None]:
     back = [0, *(1 + (*apart, *along).index(n) for n in range(1, rank - 1)), rank - 1, rank]
     joined = t.transpose(joined, back)
     if "gate" in stores:
-        joined = t.op("mul", joined, _projection(t, stores["gate"], query, sigmoid=True))
+        joined = t.op("mul", joined, _projection(t, stores["gate"], query, own, sigmoid=True))
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = kernel_of(t, stores["output"], ("kernel", *(("bias",) if bias else ())))
+    names = ("kernel", *(("bias",) if bias else ()))
+    wanted = t.setting("output_shape", [-1])
+    sizes = [wanted] if isinstance(wanted, int) else wanted
+    kernel, *rest = kernel_of(t, stores["output"], names, shape=(own, t.extent(joined, -1), *sizes))
     flat = t.reshape(joined, (*joined.shape[:-2], joined.shape[-2] * joined.shape[-1]))
-    flat = rounded(t, flat, (-1,)) if is_whole(stores["output"]) else flat
+    flat = rounded(t, flat, (-1,)) if is_rounding(t, stores["output"], names) else flat
     inner = kernel.shape[0] * kernel.shape[1]
     y = t.op("matmul", flat, t.weight(kernel.reshape(inner, -1), flat))
     if rest:

@@ -8,17 +8,18 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.keras.layers.activations import activated
-from sterna.frontends.keras.layers.quantized import is_rounding, is_whole, kernel_of, mode_of, refused, rounded
+from sterna.frontends.keras.layers.quantized import is_rounding, kernel_of, mode_of, refused, rounded, widened
 from sterna.frontends.keras.stores import places
 from sterna.frontends.keras.translation import Result, Translation, Translator
 from sterna.ir import dtypes
-from sterna.ir.graph import Value
+from sterna.ir.graph import Array, Value
 
 
 def dense(t: Translation) -> Value:
     bias = bool(t.setting("use_bias", True))
-    kernel, *rest = kernel_of(t, t.store, ("kernel", *(("bias",) if bias else ())))
-    x = rounded(t, t.x, (-1,)) if is_whole(t.store) and is_rounding(t) else t.x
+    names = ("kernel", *(("bias",) if bias else ()))
+    kernel, *rest = kernel_of(t, t.store, names)
+    x = rounded(t, t.x, (-1,)) if is_rounding(t, t.store, names) else t.x
     y = t.op("matmul", x, t.weight(kernel, x))
     return activated(t, t.op("add", y, t.weight(rest[0], y)) if bias else y)
 
@@ -38,14 +39,28 @@ def einsum_dense(t: Translation) -> Value:
         raise error("E0109", f"the equation {equation!r} is of another form")
     (given, inner, made), x = (found[n] for n in (2, 4, 6)), t.x
     kept = [inner.index(label) for label in made if label in inner]
-    kernel, *rest = kernel_of(t, t.store, ("kernel", *(("bias",) if bias_axes else ())), kept)
-    if is_whole(t.store) and is_rounding(t):
-        skipped = x.type.rank - len(given) if found[1] else 0
+    names = ("kernel", *(("bias",) if bias_axes else ()))
+    skipped = x.type.rank - len(given) if found[1] else 0
+    kernel, *rest = kernel_of(t, t.store, names, kept, _sizes(t, inner, given, skipped, made))
+    if is_rounding(t, t.store, names):
         x = rounded(t, x, [n + skipped for n, label in enumerate(given) if label not in made])
     y = t.standard("Einsum", x, t.weight(kernel, x), equation=equation)
     if bias_axes:
         y = t.op("add", y, t.weight(_bias(rest[0], equation, str(bias_axes), y.type.rank), y))
     return activated(t, y)
+
+
+def _sizes(t: Translation, inner: str, given: str, skipped: int, made: str) -> list[int]:
+    """The kernel's sizes, by the operand and by the setting `output_shape`, which is without the batch."""
+    wanted = t.setting("output_shape", [])
+    known = {label: t.x.shape[n + skipped] for n, label in enumerate(given) if n + skipped < t.x.type.rank}
+    for label, size in zip(reversed(made), reversed([wanted] if isinstance(wanted, int) else wanted), strict=False):
+        if size is not None:
+            known[label] = size
+    return [
+        int(known[label]) if isinstance(known.get(label), int) or getattr(known.get(label), "is_const", False) else -1
+        for label in inner
+    ]
 
 
 def _bias(bias: np.ndarray, equation: str, axes: str, rank: int) -> np.ndarray:
@@ -66,15 +81,34 @@ def embedding(t: Translation) -> Value:
     (table,) = t.variables("embeddings")
     if table.dtype.kind != "f":  # of model.quantize
         table, scale = t.variables("embeddings", "embeddings_scale")
-        if mode_of(t) not in ("", "int8") or table.dtype != np.int8 or scale.shape != table.shape[:1]:
+        if mode_of(t) == "int4":
+            table = _unpacked(t, table, scale)
+        elif mode_of(t) not in ("", "int8") or table.dtype != np.int8 or scale.shape != table.shape[:1]:
             raise refused(t)
-        table = table.astype(np.float32) / scale[:, None]
+        else:
+            table = table.astype(np.float32) / scale[:, None]
     ids = t.x if t.x.dtype in ("int32", "int64") else t.cast(t.x, "int32")
     dtype = str(table.dtype) if table.dtype in (np.float16, np.float64) else "float32"
     y = t.op("gather", t.constant(table, dtype), ids, axis=0)
     if t.setting("mask_zero", False):
         t.context.masks[y] = t.op("logical_not", t.op("equal", ids, t.scalar(0, ids.dtype)))
     return y
+
+
+def _unpacked(t: Translation, table: Array, scale: Array) -> Array:
+    """A table of which two columns stand in a byte, with a scale for each row, or for each row's blocks."""
+    size = int(t.setting("output_dim", 0))
+    if scale.ndim == 1 and len(scale) == len(table):
+        return np.divide(widened(t, table, np.ones(size, np.float32), None, None), scale[:, None])
+    if scale.ndim != 2 or len(scale) != len(table):
+        raise refused(t)
+    *_, zeros, groups = t.variables("embeddings", "embeddings_scale", "embeddings_zero", "g_idx")
+    blocks = groups.astype(np.int64)
+    if groups.shape != (size,) or zeros.shape != scale.shape or not 0 <= blocks.min() <= blocks.max() < scale.shape[1]:
+        raise refused(t)
+    whole = widened(t, table, np.ones(size, np.float32), None, None)
+    made: Array = (whole - zeros[:, blocks].astype(np.float32)) * scale[:, blocks]
+    return made
 
 
 def reversible_embedding(t: Translation) -> Value:
