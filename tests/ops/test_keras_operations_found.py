@@ -269,7 +269,7 @@ QUANTIZED = ["int8", "int8 of weights", "int4", "int4 of blocks", "int4 of colum
     ("given", "file"), [*((given, "model.keras") for given in QUANTIZED), ("int8", "model.h5"), ("int4", "model.h5")]
 )
 def test_quantized_models(given: str, file: str, tmp_path: Path) -> None:
-    """Integers of 8 and 4 bits are read; operands are rounded as Keras rounds them, unless only weights are quantized."""
+    """Integers of 8 and 4 bits; operands are rounded as Keras rounds them, unless only weights are quantized."""
     layers, mode = keras.layers, given.split(maxsplit=1)[0]
     keras.utils.set_random_seed(3)
     tokens = keras.Input((6,), dtype="int32", name="x0")
