@@ -314,3 +314,30 @@ def test_adapters_of_low_rank(tmp_path: Path) -> None:
         model.save(tmp_path / file)
         (found,) = interpret(read_model(tmp_path / file, ReadOptions(dims={"batch": 2})), {"x0": ids}).values()
         np.testing.assert_allclose(found, np.asarray(model(ids)), rtol=1e-4, atol=1e-4)
+
+
+def _complex(x: Any, y: Any) -> list[Any]:
+    ops = keras.ops
+    z, w = ops.view_as_complex(x), ops.polar(ops.abs(y[..., 0]), y[..., 1])
+    made = [ops.multiply(z, w), ops.add(z, w), ops.subtract(z, y[..., 0]), ops.divide(z, w), ops.conj(z), ops.exp(w)]
+    return [*(ops.view_as_real(each) for each in made), ops.real(z), ops.imag(w), ops.abs(z), ops.angle(w)]
+
+
+def test_complex_numbers(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    check(_complex, [random.normal(size=(2, 5, 2)).astype(np.float32) for _ in "xy"], tmp_path)
+    x = keras.Input((4, 2), name="x0")
+    for result in (keras.ops.view_as_complex(x), keras.ops.cumsum(keras.ops.view_as_complex(x))):
+        keras.Model(x, result).save(tmp_path / "complex.keras")
+        with pytest.raises(SternaError, match="complex") as caught:
+            read_model(tmp_path / "complex.keras", ReadOptions())
+        assert caught.value.codes == ("E0113",)
+
+
+def test_ctc_loss(tmp_path: Path) -> None:
+    """Labels that come twice, and fewer labels and steps than there could be."""
+    random = np.random.default_rng(0)
+    labels = np.array([[1, 1, 2, 3], [3, 2, 2, 2], [4, 1, 0, 0]], np.int32)
+    logits = random.normal(size=(3, 9, 5)).astype(np.float32)
+    lengths = [np.array(each, np.int32) for each in ([4, 3, 2], [9, 8, 5])]
+    check(lambda a, b, c, d: [keras.ops.ctc_loss(a, b, c, d)], [labels, logits, *lengths], tmp_path)

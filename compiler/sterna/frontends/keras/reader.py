@@ -19,6 +19,7 @@ from sterna.frontends.keras import policies
 from sterna.frontends.keras.config import Layer, Network, Ref, layer_of, network_of, refs_in
 from sterna.frontends.keras.files import ModelFile, load
 from sterna.frontends.keras.layers import translator_of
+from sterna.frontends.keras.layers.complexes import complex_operation
 from sterna.frontends.keras.masks import WRAPPING, is_taking, kept
 from sterna.frontends.keras.order import calls_in_order
 from sterna.frontends.keras.stores import Store
@@ -198,6 +199,9 @@ class _Reader:
         except FailedError:
             outputs, names = [], []
         self.fail_if(self.problems)
+        if any(value in self.context.imaginary for value in outputs):
+            fix = "make two real outputs of it: keras.ops.real and keras.ops.imag"
+            raise error("E0113", "an output of the model is complex, which is not supported", fix=fix)
         states = tuple(State(name, array) for name, _, array in self.context.states)
         current = tuple(value for _, value, _ in self.context.states)
         following = [self.context.left_behind.get(name, value) for name, value, _ in self.context.states]
@@ -254,6 +258,7 @@ class _Reader:
         if translate is None:
             raise error("E0104", f"the layer {layer.kind} is not supported", fix=how_to_register("keras", layer.kind))
         call = Translation(self.context, layer, store, args, kwargs, name)
+        translate = complex_operation(call) or translate
         if (dtype := policies.computed_in(layer)) is None:
             return self.masked(layer, args, kwargs, translate(call))
         call = policies.operands(call, dtype)

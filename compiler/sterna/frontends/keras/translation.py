@@ -25,6 +25,7 @@ class Context:
 
     Attributes:
         masks: which steps of a sequence count (bool), by the sequence.
+        imaginary: of complex numbers, by what stands for them (`layers/complexes.py`).
         version: of Keras, its first two numbers; major: the first.
         run: applies a layer within another one.
     """
@@ -32,6 +33,7 @@ class Context:
     def __init__(self, builder: Builder, version: tuple[int, int]):
         self.builder, self.version, self.major = builder, version, version[0]
         self.masks: dict[Value, Value] = {}
+        self.imaginary: dict[Value, Value] = {}
         self.states: list[tuple[str, Value, Array]] = []
         self.left_behind: dict[str, Value] = {}
         self.run: Callable[[Layer, Store, tuple[Any, ...], Mapping[str, Any], str], Any]

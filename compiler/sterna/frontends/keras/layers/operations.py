@@ -16,6 +16,8 @@ from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
 from sterna.frontends.emitter import MOST_PARTS, axes_of
 from sterna.frontends.keras.layers import (
+    alignments,
+    complexes,
     found,
     functions,
     matrices,
@@ -420,6 +422,7 @@ _UNARY = (
 _OTHER: dict[str, Translator] = {
     **functions.OPERATIONS, **rearranging.OPERATIONS, **statistics.OPERATIONS, **matrices.OPERATIONS,
     **networks.OPERATIONS, **windows.OPERATIONS, **warps.OPERATIONS, **found.OPERATIONS,
+    **alignments.OPERATIONS, **complexes.OPERATIONS,
     **{name: _binary(operator) for name, operator in _BINARY.items()},
     **{name: _unary(name) for name in _UNARY}, "mod": _remainder, "floormod": _remainder, "logsumexp": _log_sum,
     **{name: _activation(name) for name in FUNCTIONS if name not in ("linear", "threshold")},
