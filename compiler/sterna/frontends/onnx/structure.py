@@ -16,8 +16,37 @@ CONTROL = ("If", "Loop", "Scan")
 #: Domains whose operators only one machine can run, and what to do instead.
 _FIXES = {
     "com.microsoft.nchwc": "give the model before ONNX Runtime laid it out for one processor, or save it with "
-    "graph_optimization_level = ORT_ENABLE_EXTENDED"
+    "graph_optimization_level = ORT_ENABLE_EXTENDED",
+    "ai.onnx.preview.training": "leave it out: it is of training",
 }
+_OUTSIDE = "export the model that it repeats, and repeat it in the program around it (`sterna run` of one step)"
+_TEXT = "tokenize before, and make the numbers an input"
+_PAGES = "export the model with GroupQueryAttention and a cache of its own, not with pages of a server"
+_ORDERED = "it is of one GPU library's layouts: give the model before it was optimized for TensorRT or cuBLASLt"
+_PACKED = "its weights are packed for one library: give the model before, with MatMulNBits or float weights"
+_LIBRARY = "it is a program of one vendor's library: give the model before it was compiled for that"
+#: Operators of com.microsoft that are known and not translated, and what to do instead.
+_MICROSOFT = {
+    **dict.fromkeys(("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"), _OUTSIDE),
+    **dict.fromkeys(
+        ("MurmurHash3", "NGramHashMapping", "Tokenizer", "VarlenNGramHashMapping", "WordConvEmbedding"), _TEXT,
+    ),
+    **dict.fromkeys(
+        ("DynamicSparseAttention", "PackedAttention", "PackedMultiHeadAttention", "PackedSparseAttentionIndexer",
+         "PackedSparseAttentionIndexerMerge", "PagedAttention", "SparseAttention", "SparseAttentionIndexer",
+         "SparsePagedAttention", "VarlenCausalConvWithState"), _PAGES,
+    ),
+    **dict.fromkeys(
+        ("DequantizeWithOrder", "QOrderedAttention", "QOrderedGelu", "QOrderedLayerNormalization",
+         "QOrderedLongformerAttention", "QOrderedMatMul", "QuantizeWithOrder"), _ORDERED,
+    ),
+    **dict.fromkeys(
+        ("DequantizeBFP", "GatherPacked", "GemmFloat8", "MatMulBlockQuantizedFp4Weight",
+         "MatMulBlockQuantizedFp8Weight", "MatMulFpQ4", "MatMulPacked", "MoEPacked", "QuantizeBFP"), _PACKED,
+    ),
+    **dict.fromkeys(("BifurcationDetector", "DecoderMaskedSelfAttention", "DynamicTimeWarping"), _OUTSIDE),
+    **dict.fromkeys(("EPContext", "Snpe"), _LIBRARY),
+}  # fmt: skip
 _SHOWN = 4  # names that a message lists before it only counts
 
 
@@ -170,7 +199,8 @@ def unsupported(
     for (domain, op), nodes in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         label = f"{domain}.{op}" if domain else op
         count = f"{len(nodes)} node" + ("s" if len(nodes) > 1 else "")
-        fix = _FIXES.get(domain) or how_to_register("onnx", f"{domain}::{op}" if domain else op)
+        reason = _MICROSOFT.get(op) if domain == "com.microsoft" else None
+        fix = _FIXES.get(domain) or reason or how_to_register("onnx", f"{domain}::{op}" if domain else op)
         problems.append(
             Diagnostic("E0104", f"the operator {label} is not supported ({count})", (f"{where}, {listed(nodes)}",), fix)
         )

@@ -77,7 +77,7 @@ def _in_parts(codes: Array, bits: int) -> Array:
     return np.ascontiguousarray(whole.reshape(columns, -1).T)
 
 
-def _unpacked(data: Array, bits: int, count: int) -> Array:
+def unpacked(data: Array, bits: int, count: int) -> Array:
     """(rows, bytes) as (rows, count) numbers of a few bits, those in the lowest bits first."""
     parts = np.stack([(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)], axis=-1)
     return np.ascontiguousarray(parts.reshape(len(data), -1)[:, :count].astype(np.uint8))
@@ -91,14 +91,14 @@ def matmul_nbits(t: Translation) -> Value:
     if bits not in (2, 4, 8) or not n or not k:
         raise t.unsupported(f"of {bits} bits")
     blocks = -(-k // block)
-    codes = _unpacked(packed.reshape(n, -1), bits, blocks * block)
+    codes = unpacked(packed.reshape(n, -1), bits, blocks * block)
     known = not t.has(3) or t.input(3).dtype == "uint8"
     if t.has(4) or not known:
         y = _widened_product(t, codes, (n, k, blocks, block))
     else:
         zeros: Array | int = 1 << (bits - 1)
         if t.has(3):
-            zeros = _unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks)
+            zeros = unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks)
         scale = t.reshape(scales, (n, blocks))
         digits = 1 if t.attribute("accuracy_level", 0) == _EIGHT_BITS else 3
         y = product_of_blocks(t, x, codes.reshape(n, blocks, block), scale, zeros, bits, digits)
@@ -113,7 +113,7 @@ def _widened_product(t: Translation, codes: Array, sizes: tuple[int, int, int, i
     if t.has(3) and t.input(3).dtype == x.dtype:
         zero = t.reshape(t.input(3), (n, blocks))
     elif t.has(3):
-        zero = t.constant(_unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks), x.dtype)
+        zero = t.constant(unpacked(t.array(3, "zero points").reshape(n, -1), bits, blocks), x.dtype)
     else:
         zero = t.op("expand", t.scalar(1 << (bits - 1), x.dtype), shape=(n, blocks))
     if t.has(4):
@@ -167,7 +167,7 @@ def gather_block_quantized(t: Translation) -> Value:
             sizes[-1] *= parts
             if zero is not None:
                 given, blocks = t.array(3, "zero points"), t.static(scales)
-                plainly = _unpacked(given.reshape(-1, given.shape[-1]), bits, blocks[-1])
+                plainly = unpacked(given.reshape(-1, given.shape[-1]), bits, blocks[-1])
                 zero = t.constant(plainly.reshape(blocks))
 
     def chosen(x: Value) -> Value:

@@ -38,7 +38,7 @@ def plain(t: Translation, inputs: list[Value | None], **attributes: Any) -> Tran
     )  # fmt: skip
 
 
-def _activated(t: Translation, y: Value) -> Value:
+def activated(t: Translation, y: Value) -> Value:
     name = t.attribute("activation", "")
     if not name:
         return y
@@ -57,11 +57,11 @@ def fused_conv(t: Translation) -> Value:
         y = t.op("add", y, t.input(2))
     if t.has(3):
         y = t.op("add", y, t.channels_last(t.input(3)))
-    return t.channels_first(_activated(t, y))
+    return t.channels_first(activated(t, y))
 
 
 def fused_gemm(t: Translation) -> Value:
-    return _activated(t, arithmetic.gemm(t))
+    return activated(t, arithmetic.gemm(t))
 
 
 def fused_matmul(t: Translation) -> Value:
@@ -69,7 +69,7 @@ def fused_matmul(t: Translation) -> Value:
             for n, key in enumerate("AB"))  # fmt: skip
     y = arithmetic.matmul(plain(t, [a, b]))
     alpha = t.attribute("alpha", 1.0)
-    return _activated(t, y if alpha == 1.0 else t.op("mul", y, t.scalar(alpha, y.dtype)))
+    return activated(t, y if alpha == 1.0 else t.op("mul", y, t.scalar(alpha, y.dtype)))
 
 
 def _turned(t: Translation, x: Value, turned: int, first_to_rows: int) -> Value:
