@@ -11,7 +11,7 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
-from sterna.frontends.pytorch.exporting import exported
+from sterna.frontends.pytorch.exporting import exported, is_to_resolve
 from support.exported_programs import Program
 
 MESSAGES = {
@@ -77,3 +77,42 @@ def test_a_complex_output_says_what_to_return(tmp_path: Path) -> None:
     with pytest.raises(SternaError, match="view_as_real") as caught:
         read_model(program.write(tmp_path / "m.pt2"))
     assert caught.value.codes == ("E0111",)
+
+
+@pytest.mark.parametrize(
+    ("target", "module", "args", "resolved"),
+    [
+        ("_add_batch_dim", "torch._functorch.predispatch", (), True),
+        ("wrap_with_autocast", "torch._higher_order_ops.wrap", ("cpu", None, True), True),
+        ("wrap_with_autocast", "torch._higher_order_ops.wrap", ("cpu", None, False), False),
+        ("add.Tensor", "torch._ops.aten", (), False),
+    ],
+)
+def test_what_pytorch_resolves_itself(target: str, module: str, args: tuple[Any, ...], resolved: bool) -> None:
+    """`vmap` and autocast, wherever in the program they stand."""
+    inner = SimpleNamespace(
+        graph=SimpleNamespace(
+            nodes=[SimpleNamespace(target=SimpleNamespace(__name__=target, __module__=module), args=args)]
+        )
+    )
+    program = SimpleNamespace(graph_module=SimpleNamespace(modules=lambda: [SimpleNamespace(), inner]))
+    assert is_to_resolve(program) is resolved
+
+
+def test_a_file_with_what_pytorch_resolves(tmp_path: Path) -> None:
+    program = Program()
+    x = program.input("x", (4, 2))
+    program.output(program.call("torch._functorch.predispatch._add_batch_dim", self=x, dim=0, level=1))
+    with pytest.raises(SternaError, match=r"save program.run_decompositions\(\)") as caught:
+        read_model(program.write(tmp_path / "m.pt2"))
+    assert caught.value.codes == ("E0104",)
+
+
+def test_antialias_that_aligns_corners_is_refused(tmp_path: Path) -> None:
+    """PyTorch takes the corners' factor without their places."""
+    program = Program()
+    settings = {"output_size": [3, 3], "align_corners": True}
+    program.output(program.call("aten._upsample_bilinear2d_aa.vec", input=program.input("x", (1, 1, 6, 6)), **settings))
+    with pytest.raises(SternaError, match="with align_corners") as caught:
+        read_model(program.write(tmp_path / "m.pt2"))
+    assert caught.value.codes == ("E0113",)

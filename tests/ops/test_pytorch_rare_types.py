@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sterna.debug.interpret import interpret
 from sterna.frontends.formats import read_model
 from support.exported_programs import Program, Type
 from support.pytorch_calls import called, close
@@ -133,3 +135,82 @@ def test_factors_of_a_known_and_an_open_size(tmp_path: Path) -> None:
     graph = read_model(program.write(tmp_path / "model.pt2"))
     height, columns = graph.outputs[0].type.shape[2:]
     assert (int(height), columns.is_const) == (18, False)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_whole_spectra_of_integers(dtype: str) -> None:
+    """Sizes and factors are those of floats."""
+    x = np.arange(-5, 7).reshape(3, 4).astype(dtype)
+    program = Program()
+    program.tensor("z", "complex64", (3, 6))
+    made = program.call("aten.fft_fft.default", "z", self=program.input("x", (3, 4), dtype), n=6, norm="ortho")
+    program.output(program.call("aten.view_as_real.default", "y", self=made))
+    with tempfile.TemporaryDirectory() as folder:
+        (found,) = interpret(read_model(program.write(Path(folder) / "m.pt2")), {"x": x}).values()
+    close(found.view(np.complex64)[..., 0], np.fft.fft(x, n=6, norm="ortho"))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float32"])
+def test_numbers_between_computed_ends(dtype: str) -> None:
+    for start, end in ((50, 1), (1, 50), (-7, 6)):
+        (found,) = called(
+            "aten.linspace.Tensor_Tensor", start=np.array(start), end=np.array(end), steps=50, dtype=Type(dtype)
+        )
+        assert found.dtype == dtype
+        close(found, np.linspace(start, end, 50, dtype=np.float32).astype(dtype))
+
+
+def test_rows_outside_of_all_segments() -> None:
+    """They are left out, before the first and behind the last segment."""
+    d = np.array([[5], [1], [4], [9], [-8], [-9]], np.float32)
+    settings = {"axis": 0, "unsafe": True}
+    (found,) = called(
+        "aten.segment_reduce.default", data=d, reduce="min", lengths=np.array([2, 0, 2]), initial=2.0, **settings
+    )
+    assert found[:, 0].tolist() == [1, 2, 2]
+    (found,) = called("aten.segment_reduce.default", data=d, reduce="sum", offsets=np.array([1, 3, 3, 5]), **settings)
+    assert found[:, 0].tolist() == [5, 0, 1]
+    (found,) = called("aten.segment_reduce.default", data=d, reduce="mean", lengths=np.array([2, 1]), **settings)
+    assert found[:, 0].tolist() == [3, 4]
+
+
+def test_matrices_without_elements_are_solved() -> None:
+    a = np.zeros((0, 0), np.float32)
+    for target, name in (("cholesky_ex", "self"), ("inv_ex", "A")):
+        program = Program()
+        program.tensor("y", "float32", (0, 0))
+        program.tensor("info", "int32", ())
+        made = program.call(f"aten.linalg_{target}.default", "y", "info", **{name: program.input("x", (0, 0))})
+        for value in made:
+            program.output(value)
+        with tempfile.TemporaryDirectory() as folder:
+            y, info = interpret(read_model(program.write(Path(folder) / "m.pt2")), {"x": a}).values()
+        assert y.shape == (0, 0)
+        assert info == 0
+    assert called("aten.linalg_norm.default", self=a, ord=2)[0] == 0
+
+
+def test_similarity_of_numbers() -> None:
+    (found,) = called(
+        "aten.cosine_similarity.default", x1=np.float32([3])[0:1].reshape(()), x2=np.float32([-2]).reshape(()), dim=0
+    )
+    close(found, np.float32(-1))
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_sizes_of_bags_are_as_many_as_the_program_says(mode: int) -> None:
+    rng = np.random.default_rng(5)
+    w, i, ends = rng.standard_normal((6, 3)).astype(np.float32), np.array([0, 5, 2, 2]), np.array([0, 1, 4])
+    program = Program()
+    program.tensor("bags", "int64", (2,))
+    names = (program.input("w", (6, 3)), program.input("i", (4,), "int64"), program.input("o", (3,), "int64"))
+    for name in ("y", "own", "most"):
+        program.tensor(name, "float32" if name == "y" else "int64", {"y": (2, 3), "own": (4,), "most": (2, 3)}[name])
+    made = program.call(
+        "aten.embedding_bag.padding_idx", "y", "own", "bags", "most", weight=names[0], indices=names[1],
+        offsets=names[2], mode=mode, include_last_offset=True, padding_idx=2,
+    )  # fmt: skip
+    program.output(made[0])
+    with tempfile.TemporaryDirectory() as folder:
+        (found,) = interpret(read_model(program.write(Path(folder) / "m.pt2")), {"w": w, "i": i, "o": ends}).values()
+    close(found, np.stack([w[0], w[5]]))

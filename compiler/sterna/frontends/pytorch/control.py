@@ -207,7 +207,8 @@ def autocast(t: Translation, region: Region) -> Any:
     """wrap_with_autocast(device, type, enabled, cached, graph, operands)."""
     plain = list(t.arguments.values())
     if len(plain) > 2 and plain[2] is True:
-        raise t.unsupported("that computes in another type", "export the model without autocast")
+        fix = "save program.run_decompositions(), in which types are converted, or export the model without autocast"
+        raise t.unsupported("that computes in another type", fix)
     return inlined(4)(t, region)
 
 

@@ -12,6 +12,7 @@ from sterna.errors import SternaError, error
 from sterna.frontends.frontend import ReadOptions
 from sterna.frontends.pytorch.archive import Archive
 from sterna.frontends.pytorch.model import Model
+from sterna.frontends.pytorch.support import PREDISPATCH
 from sterna.frontends.source import Source
 from sterna.ir import dtypes
 from sterna.ir.graph import Array
@@ -132,7 +133,9 @@ def _explained(message: str) -> tuple[str, str]:
 
 
 def of_program(torch: ModuleType, program: Any, name: str) -> Model:
-    """An exported program, by way of its file form."""
+    """An exported program, by way of its file form. What PyTorch itself resolves (`vmap`, autocast) is resolved."""
+    if is_to_resolve(program):
+        program = program.run_decompositions({})
     with temporary_directory("program") as folder:
         path = Path(folder) / "model.pt2"
         try:
@@ -145,6 +148,18 @@ def of_program(torch: ModuleType, program: Any, name: str) -> Model:
             return Model(archive.program(), archive.tensors(), name, "the program")
         except SternaError as mistake:
             raise mistake.within("the program") from None
+
+
+def is_to_resolve(program: Any) -> bool:
+    """Whether a graph of a program has calls that only its decompositions are without."""
+    for module in program.graph_module.modules():
+        for node in getattr(getattr(module, "graph", None), "nodes", ()):
+            name = getattr(node.target, "__name__", "")
+            if name == "wrap_with_autocast" and len(node.args) > 2 and node.args[2] is True:
+                return True
+            if f"{getattr(node.target, '__module__', '')}.".startswith(PREDISPATCH):
+                return True
+    return False
 
 
 def of_torchscript(source: Source, options: ReadOptions) -> Model:
@@ -194,4 +209,4 @@ def as_array(tensor: Any) -> Array:
     return found
 
 
-__all__ = ["as_array", "exported", "of_object", "of_program", "of_torchscript", "torch_or_error"]
+__all__ = ["as_array", "exported", "is_to_resolve", "of_object", "of_program", "of_torchscript", "torch_or_error"]

@@ -9,6 +9,9 @@ from sterna.frontends.pytorch.operators import functional, is_translated
 from sterna.frontends.pytorch.program import NodeInfo, Program
 
 _SHOWN = 4
+#: What `torch.vmap` leaves in a program until its decompositions are run.
+PREDISPATCH = "torch._functorch.predispatch."
+DECOMPOSED = "save program.run_decompositions(), in which it stands no more"
 
 
 def place_of(node: NodeInfo, position: int) -> str:
@@ -33,5 +36,6 @@ def problems_of(program: Program, where: str) -> list[Diagnostic]:
         count = f"{len(places)} node" + ("s" if len(places) > 1 else "")
         shown = "; ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
         title = f"the operator {op} is not supported ({count})"
-        problems.append(Diagnostic("E0104", title, (f"{where}, {shown}",), how_to_register("pytorch", op)))
+        fix = DECOMPOSED if op.startswith(PREDISPATCH) else how_to_register("pytorch", op)
+        problems.append(Diagnostic("E0104", title, (f"{where}, {shown}",), fix))
     return problems

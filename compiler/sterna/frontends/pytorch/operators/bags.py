@@ -53,8 +53,10 @@ def embedding_bag(t: Translation) -> tuple[Value | None, ...]:
     said = next(iter(t.results[1:]), None)
     own = t.full((0,), 0, "int64") if said is not None and said.sizes == (0,) else own
     sizes = t.cast(t.reshape(counts, (bags,)), "int64")
-    if t.flag("include_last_offset"):  # the end of the last bag counts as one more
-        sizes = t.pad(sizes, (0,), (1,))
+    said = next(iter(t.results[2:]), None)
+    longer = mode == _SUM if said is None else bags.is_const and said.sizes == (int(bags) + 1,)
+    if t.flag("include_last_offset") and longer:
+        sizes = t.pad(sizes, (0,), (1,))  # the end of the last bag counts as one more
     return y, own, sizes, None
 
 
@@ -83,22 +85,27 @@ def segment_reduce(t: Translation) -> Value:
         starts, count = t.op("sub", ends, t.cast(lengths, "int64")), lengths.shape[0]
     else:
         count = offsets.shape[0] - 1
-        starts = t.cut(t.cast(offsets, "int64"), 0, 0, count)
+        starts, ends = (t.cut(t.cast(offsets, "int64"), 0, first, count) for first in (0, 1))
     kind = str(t.arg("reduce"))
     names = {"max": "amax", "min": "amin"}
     empty = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}.get(kind, 0.0)
+    # Rows before the first segment and behind the last one go to one more, which is left out.
     own = _group_of(t, starts, data.shape[0])
+    behind = t.op("greater_equal", t.counting(data.shape[0]), t.cut(ends, 0, count - 1, 1))
+    outside = t.op("logical_or", behind, t.op("less", own, t.scalar(0, "int64")))
+    own = t.op("where", outside, t.as_value(as_int(count), "int64"), own)
     own = t.reshape(own, (data.shape[0], *(1 for _ in data.shape[1:])))
     initial = t.arg("initial")
     if kind == "mean":
-        return _segment_means(t, data, own, count, initial)
-    base = t.full((count, *data.shape[1:]), empty if initial is None else initial, data.dtype)
-    return scatter(
+        return t.cut(_segment_means(t, data, own, count + 1, initial), 0, 0, count)
+    base = t.full((count + 1, *data.shape[1:]), empty if initial is None else initial, data.dtype)
+    made = scatter(
         t.having(
             self=base, dim=0, index=t.expand(own, data.shape), src=data, reduce=names.get(kind, kind),
             include_self=initial is not None,
         )
     )  # fmt: skip
+    return t.cut(made, 0, 0, count)
 
 
 def _segment_means(t: Translation, data: Value, own: Value, count: Int, initial: float | None) -> Value:

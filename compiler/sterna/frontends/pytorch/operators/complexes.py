@@ -7,20 +7,36 @@ from typing import Any
 
 from sterna.errors import error
 from sterna.frontends.angles import arc_tangent
-from sterna.frontends.pytorch.operators import sizes, transforms
+from sterna.frontends.pytorch.operators import complex_functions, sizes, transforms
 from sterna.frontends.pytorch.operators.pairs import joined, parts
+from sterna.frontends.pytorch.tensors import COMPLEX
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
 
 
+def _real_type(t: Translation) -> str:
+    """The type of the parts of what a call gives."""
+    operands = [found for found in t.arguments.values() if isinstance(found, Value)]
+    said = next((info.dtype for info in t.results if info is not None), "")
+    double = said == "complex128" or any(found.dtype == "float64" and found.type.rank for found in operands)
+    return "float64" if double else "float32"
+
+
 def _both(t: Translation, *names: str) -> list[tuple[Value, Value]]:
-    return [parts(t, t.tensor(name)) for name in names]
+    """The parts of operands, which may be numbers."""
+    dtype, made = _real_type(t), []
+    for name in names:
+        found = t.arg(name)
+        if isinstance(found, complex):
+            made.append((t.scalar(found.real, dtype), t.scalar(found.imag, dtype)))
+        else:
+            real, imaginary = parts(t, t.tensor(name))
+            made.append((t.cast(real, dtype), t.cast(imaginary, dtype)))
+    return made
 
 
 def mul(t: Translation) -> Value:
-    (a, b), (c, d) = _both(t, "self", "other")
-    real = t.op("sub", t.op("mul", a, c), t.op("mul", b, d))
-    return joined(t, real, t.op("add", t.op("mul", a, d), t.op("mul", b, c)))
+    return joined(t, *complex_functions.product(t, *_both(t, "self", "other")))
 
 
 def div(t: Translation) -> Value:
@@ -32,8 +48,7 @@ def div(t: Translation) -> Value:
 
 
 def magnitude(t: Translation) -> Value:
-    a, b = parts(t, t.tensor())
-    return t.op("sqrt", t.op("add", t.op("mul", a, a), t.op("mul", b, b)))
+    return complex_functions.size(t, parts(t, t.tensor()))
 
 
 def conjugate(t: Translation) -> Value:
@@ -46,19 +61,29 @@ def polar(t: Translation) -> Value:
     return joined(t, t.op("mul", size, t.op("cos", angle)), t.op("mul", size, t.op("sin", angle)))
 
 
-def exponential(t: Translation) -> Value:
-    a, b = parts(t, t.tensor())
-    size = t.op("exp", a)
-    return joined(t, t.op("mul", size, t.op("cos", b)), t.op("mul", size, t.op("sin", b)))
-
-
 def same(t: Translation) -> Value:
     return t.tensor()
+
+
+def converted(t: Translation) -> Value:
+    """In another type: of complex numbers, or of their real parts."""
+    z, wanted = t.tensor(), next((info.dtype for info in t.results if info is not None), None)
+    if wanted is None:
+        return z
+    real, imaginary = parts(t, z)
+    if wanted not in COMPLEX:
+        return t.cast(real, str(wanted))
+    dtype = "float64" if wanted == "complex128" else "float32"
+    return joined(t, t.cast(real, dtype), t.cast(imaginary, dtype))
 
 
 def named_anew(t: Translation) -> Value:
     """The same pairs, seen as complex numbers or as pairs: as another tensor, so that it is known which."""
     return t.op("identity", t.tensor())
+
+
+#: Arguments that are added to a tensor's elements or stand for some, not numbers that both parts are multiplied by.
+_OPERANDS = frozenset(("self", "other", "value", "fill_value"))
 
 
 def apart(translate: Translator) -> Translator:
@@ -71,9 +96,14 @@ def apart(translate: Translator) -> Translator:
             def part(value: Any, n: int = n) -> Any:
                 if isinstance(value, list):
                     return [part(item) for item in value]
+                if isinstance(value, complex):
+                    return value.imag if n else value.real
                 return parts(t, value)[n] if isinstance(value, Value) and value.dtype.startswith("float") else value
 
             arguments = {name: part(value) for name, value in t.arguments.items()}
+            for name in _OPERANDS & arguments.keys():
+                if n and isinstance(t.arguments[name], (int, float)):
+                    arguments[name] = 0  # a real number has no imaginary part
             values = [value for value in arguments.values() if isinstance(value, Value)]
             half = Translation(t.node, f"{t.name}/{n}", arguments, values, t.builder, t.origin, t.shared)
             made.append(translate(half))
@@ -132,6 +162,18 @@ def of_real_part(translate: Translator) -> Translator:
     return run
 
 
+def of_size(translate: Translator) -> Translator:
+    """Norms, which are those of the sizes of the numbers."""
+
+    def run(t: Translation) -> Any:
+        if t.arg("ord") not in (None, "fro") and "vector" not in t.kind:
+            raise error("E0111", f"{t.kind} of complex numbers, of this order, is not supported")
+        name = t.given("self", "x", "A")
+        return translate(t.having(**{name: complex_functions.size(t, parts(t, t.tensor(name)))}))
+
+    return run
+
+
 def _named(function: Translator, *names: str) -> dict[str, Translator]:
     return {f"aten.{name}": function for name in names}
 
@@ -140,17 +182,17 @@ def _named(function: Translator, *names: str) -> dict[str, Translator]:
 TRANSLATORS: dict[str, Translator] = {
     **_named(named_anew, "view_as_real.default", "view_as_complex.default"),
     **_named(same, "clone.default", "alias.default",
-             "detach.default", "contiguous.default", "resolve_conj.default", "_to_copy.default", "to.dtype"),
-    **_named(mul, "mul.Tensor", "mul.Scalar"), **_named(div, "div.Tensor"),
+             "detach.default", "contiguous.default", "resolve_conj.default"),
+    **_named(converted, "_to_copy.default", "to.dtype", "to.dtype_layout", "cfloat.default", "cdouble.default"),
+    **_named(mul, "mul.Tensor", "mul.Scalar"), **_named(div, "div.Tensor", "div.Scalar"),
     **_named(magnitude, "abs.default"), **_named(conjugate, "conj.default", "_conj.default", "conj_physical.default"),
     **_named(lambda t: parts(t, t.tensor())[0], "real.default"),
     **_named(lambda t: parts(t, t.tensor())[1], "imag.default"),
     **_named(angle, "angle.default"),
     **_named(filled, "zeros.default", "ones.default", "full.default", "zeros_like.default", "ones_like.default",
              "full_like.default", "new_zeros.default", "empty.memory_format", "empty_like.default"),
-    **_named(same, "lift_fresh.default", "lift_fresh_copy.default", "resolve_neg.default", "to.dtype_layout",
-             "to.device"),
-    **_named(polar, "polar.default"), **_named(exponential, "exp.default"),
+    **_named(same, "lift_fresh.default", "lift_fresh_copy.default", "resolve_neg.default", "to.device"),
+    **_named(polar, "polar.default"), **complex_functions.TRANSLATORS,
     **_named(lambda t: joined(t, t.tensor("real"), t.tensor("imag")), "complex.default"),
     **transforms.TRANSLATORS,
     **{target: of_real_part(translate) for target, translate in sizes.OF_TENSORS.items()},
@@ -162,6 +204,12 @@ _BILINEAR = {
     "aten.matmul.default": ("self", "other"), "aten.einsum.default": ("tensors",),
     "aten.linear.default": ("input", "weight"),
 }  # fmt: skip
+
+_NORMS = frozenset(
+    f"aten.{name}"
+    for name in ("linalg_norm.default", "linalg_vector_norm.default", "norm.Scalar", "norm.ScalarOpt_dim",
+                 "frobenius_norm.dim", "linalg_matrix_norm.str_ord")
+)  # fmt: skip
 
 #: Operators that act on the parts one by one.
 APART = frozenset(
@@ -176,7 +224,13 @@ APART = frozenset(
         "gather.default", "expand_as.default", "slice_scatter.default", "where.self", "tile.default",
         "unbind.int", "sum.dim_IntList", "mean.dim", "repeat.default",
         "flip.default", "roll.default", "_unsafe_view.default", "unflatten.int", "embedding.default", "t.default",
-        "mT.default",
+        "mT.default", "masked_fill.Scalar", "masked_fill.Tensor", "where.ScalarOther", "where.ScalarSelf",
+        "index_put.default", "_unsafe_index_put.default", "scatter.src", "scatter.value", "scatter_add.default",
+        "index_add.default", "index_copy.default", "select_scatter.default", "diagonal.default", "triu.default",
+        "tril.default", "cumsum.default", "diff.default", "trace.default", "rot90.default", "take_along_dim.default",
+        "unfold.default", "movedim.intlist", "swapaxes.default", "swapdims.default", "ravel.default",
+        "broadcast_to.default", "view_as.default", "reshape_as.default", "repeat_interleave.self_int",
+        "diag_embed.default", "add.Scalar", "sub.Scalar",
     )
 )  # fmt: skip
 
@@ -191,6 +245,8 @@ def complex_translator(target: str, plain: Callable[[str], Translator]) -> Trans
         return TRANSLATORS[target]
     if target in sizes.TESTS:
         return plain(target)
+    if target in _NORMS:
+        return of_size(plain(target))
     if target in APART:
         return apart(plain(target))
     if target in _BILINEAR:

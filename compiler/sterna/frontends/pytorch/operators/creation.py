@@ -100,9 +100,12 @@ def _between(t: Translation, dtype: str) -> Value:
     whole = dtype if dtypes.is_integer(dtype) else ""
     kind = float_type(dtype)
     start, end = (t.cast(t.as_value(t.operand(name), whole or kind), kind) for name in ("start", "end"))
-    up = np.arange(steps) / max(steps - 1, 1)
-    ends = t.op("mul", start, t.constant(1 - up, kind)), t.op("mul", end, t.constant(up, kind))
-    return t.op("add", *ends)
+    # As PyTorch does it, one half from the start and the other from the end: whole numbers come out whole.
+    step = t.op("div", t.op("sub", end, start), t.scalar(max(steps - 1, 1), kind))
+    number = np.arange(steps)
+    up = t.op("add", start, t.op("mul", step, t.constant(number, kind)))
+    down = t.op("sub", end, t.op("mul", step, t.constant(number[::-1], kind)))
+    return t.op("where", t.constant(number < max(steps // 2, 1), "bool"), up, down)
 
 
 def linspace(t: Translation) -> Value:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sterna.frontends import elimination, linear_algebra
+from sterna.frontends.pytorch.layouts import are_empty
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Value
@@ -19,6 +22,12 @@ def _first(t: Translation, *names: str) -> Value:
 def _no_faults(t: Translation, a: Value) -> Value:
     """The `info` of a decomposition that succeeds."""
     return t.full(a.shape[:-2], 0, "int32")
+
+
+def _none(t: Translation) -> Value | None:
+    """The result without elements, where the program says that it has none: there is nothing to solve."""
+    said = next(iter(t.results), None)
+    return t.constant(np.zeros(said.sizes, said.dtype)) if said is not None and are_empty([said]) else None
 
 
 def determinant(t: Translation) -> Value:
@@ -38,7 +47,7 @@ def cholesky(t: Translation) -> Value:
 
 def cholesky_with_info(t: Translation) -> tuple[Value, Value]:
     a = t.tensor("self")
-    return _factor(t, a), _no_faults(t, a)
+    return _none(t) or _factor(t, a), _no_faults(t, a)
 
 
 def inverse(t: Translation) -> Value:
@@ -47,7 +56,7 @@ def inverse(t: Translation) -> Value:
 
 def inverse_with_info(t: Translation) -> tuple[Value, Value]:
     a = t.tensor("A")
-    return elimination.inverted(t, a), _no_faults(t, a)
+    return _none(t) or elimination.inverted(t, a), _no_faults(t, a)
 
 
 def of_a_batch(t: Translation, a: Value, b: Value) -> tuple[Value, Value]:
@@ -78,12 +87,12 @@ def solve(t: Translation) -> Value:
 
 def solve_with_info(t: Translation) -> tuple[Value, Value]:
     a = t.tensor("A")
-    return _solved(t, a, t.tensor("B")), _no_faults(t, a)
+    return _none(t) or _solved(t, a, t.tensor("B")), _no_faults(t, a)
 
 
 def _solve_with_factors(t: Translation) -> tuple[Value | None, ...]:
     a = t.tensor("A")
-    return _solved(t, a, t.tensor("B")), None, None, _no_faults(t, a)
+    return _none(t) or _solved(t, a, t.tensor("B")), None, None, _no_faults(t, a)
 
 
 def tensor_inverse(t: Translation) -> Value:

@@ -154,7 +154,7 @@ def distances(t: Translation) -> Value:
 
 def cosine_similarity(t: Translation) -> Value:
     a, b = t.together(t.tensor("x1"), t.tensor("x2"), floats=True)
-    shape = t.broadcast(a, b)
+    shape = t.broadcast(a, b) or (as_int(1),)  # numbers count as vectors of one
     axis = t.axis(t.integer("dim", 1), len(shape))
     least = t.scalar(t.number("eps", 1e-8), a.dtype)
 

@@ -205,6 +205,8 @@ def norm_of_matrices(t: Translation, x: Value, order: Any, axes: tuple[int, ...]
     end = "reduce_min" if order != "nuc" and order < 0 else "reduce_max"
     if order == "nuc" or abs(order) == 2:
         s = singular(t, a)[1]
+        if s.shape[-1] == 0 and end == "reduce_max":  # of no singular value, the greatest is 0
+            s = t.full((*s.shape[:-1], 1), 0, s.dtype)
         y = t.op("reduce_sum" if order == "nuc" else end, s, axes=(s.type.rank - 1,), keep_dims=False)
     elif abs(order) in (1, math.inf):
         summed = a.type.rank - (2 if abs(order) == 1 else 1)

@@ -21,7 +21,7 @@ def _reaching(size: Int, factor: float) -> float:
     there."""
     short = np.float32(factor)
     if size.is_const and math.floor(int(size) * factor) != math.floor(int(size) * float(short)):
-        return float(np.nextafter(short, np.float32(np.inf if short < factor else 0)))
+        return float(np.nextafter(short, np.float32(np.inf if float(short) < factor else 0)))
     return factor
 
 
@@ -64,6 +64,8 @@ def _resized(mode: str, transform: str = "", rounding: str = "", antialias: bool
             "cubic_coeff_a": (-0.5 if antialias else -0.75) if mode == "cubic" else None,
             "antialias": 1 if antialias else None, "exclude_outside": 1 if antialias else None,
         }  # fmt: skip
+        if antialias and way == "align_corners":
+            raise t.unsupported("with align_corners", "resize without align_corners")
         if factors is not None:
             return standard(t, "Resize", x, None, t.constant([1.0, 1.0, *factors], "float32"), **settings)
         assert sizes is not None

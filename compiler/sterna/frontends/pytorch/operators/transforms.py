@@ -85,7 +85,7 @@ def complex_to_complex(inverse: bool | None) -> Translator:
         rank = x.type.rank - (not real)
         back = not t.flag("forward", True) if inverse is None else inverse
         axes = _axes(t, rank, _default(t, rank))
-        z = t.unsqueeze(x, rank) if real else x
+        z = t.unsqueeze(t.floating(), rank) if real else x
         # The last dimension first: what is interleaved in the end lies side by side then.
         for axis, size in reversed(list(zip(axes, _lengths(t, axes), strict=True))):
             z = transformed(t, _sized(t, z, axis, size), axis, back, _norm(t))
@@ -95,7 +95,7 @@ def complex_to_complex(inverse: bool | None) -> Translator:
 
 
 def real_to_complex(t: Translation) -> Value:
-    x = t.tensor()
+    x = t.floating()
     axes = _axes(t, x.type.rank, _default(t, x.type.rank))
     if not t.flag("onesided", True):
         return complex_to_complex(False)(t)  # type: ignore[return-value]
