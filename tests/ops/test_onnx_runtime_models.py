@@ -219,6 +219,32 @@ def test_tokens_that_would_repeat() -> None:
     check("NGramRepeatBlock", [ids, floats(3, 6)], ngram_size=3)
 
 
+@pytest.mark.parametrize(("dilation", "activation"), [(1, "none"), (2, "silu")])
+def test_convolutions_with_a_state(dilation: int, activation: str) -> None:
+    said = {"dilation": dilation, "activation": activation}
+    check(
+        "CausalConvWithState",
+        [floats(2, 6, 5), floats(6, 1, 4), floats(6), floats(2, 6, 3 * dilation)],
+        outputs=2,
+        **said,
+    )
+    check("CausalConvWithState", [floats(2, 6, 5), floats(6, 1, 4)], outputs=2)
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("heads", [4, 2])
+def test_linear_attention(rule: str, heads: int) -> None:
+    operands = [
+        floats(2, 5, 32), floats(2, 5, heads * 8) * np.float32(0.3), floats(2, 5, heads * 6),
+        floats(2, heads, 8, 6) if heads == 4 else None,
+        -np.abs(floats(2, 5, heads)) if "gated" in rule else None,
+        np.abs(floats(2, 5, heads)) * np.float32(0.3) if "delta" in rule else None,
+    ]  # fmt: skip
+    check(
+        "LinearAttention", operands, outputs=2, step=1e-4, q_num_heads=4, kv_num_heads=heads, update_rule=rule
+    )  # fmt: skip
+
+
 EXPERTS, ROWS, WIDTH, HIDDEN = 4, 5, 32, 16
 KINDS: list[tuple[str, dict[str, Any]]] = [
     ("relu", {}),
@@ -306,6 +332,8 @@ def test_experts_of_few_bits(bits: int, block: int, zeros: bool) -> None:
         ("QOrderedGelu", [floats(2, 3)], {}, "E0104"),
         ("GroupNorm", [floats(1, 2, 2, 6), floats(6), floats(6)], {"groups": 4}, "E0109"),
         ("MoE", [floats(2, 4), floats(2, 3), floats(3, 4, 4), None, floats(3, 4, 4)], {"k": 9}, "E0109"),
+        ("LinearAttention", [floats(1, 2, 8)] * 3, {"q_num_heads": 3, "kv_num_heads": 2}, "E0109"),
+        ("CausalConvWithState", [floats(1, 2, 8), floats(2, 1, 3)], {"ndim": 2}, "E0113"),
         ("MoE", [floats(2, 4), floats(2, 3), floats(3, 4, 4), None, floats(3, 4, 4)], {"use_sparse_mixer": 1}, "E0113"),
     ],
 )
