@@ -104,17 +104,38 @@ def test_sums_of_neighbours(size: int, channels: int) -> None:
     assert (16 in vectors(program)) == (channels % 4 == 0 and size * channels >= 8)
 
 
-@pytest.mark.parametrize(("depth", "columns", "wide"), [(16, 64, True), (20, 64, True), (16, 18, False)])
-def test_operands_of_products(depth: int, columns: int, wide: bool) -> None:
-    """Threads bring operands to shared memory some neighbours at a time, where no tile ends among them."""
+def loaded(program: P.Function, least: int = 2) -> set[str]:
+    """What is read so many neighbours at once at least."""
+    wide = (load for load in P.loads(program.body) if SIXTEEN.at_once(load) >= least)
+    return {load.tensor.name for load in wide}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(16, 64), (20, 64), (16, 18), (7, 68), (16, 63)])
+def test_operands_of_products(depth: int, columns: int) -> None:
+    """Threads bring operands to shared memory some neighbours at a time, also where tiles reach beyond the tensor, as
+    long as it has whole runs of them."""
     kernel = matmul(32, columns, depth)
     program = finish(lower(propose(kernel, context(Threads(access_bytes=16)))))
     given = arrays(kernel)
     wanted = np.maximum(given["x"] @ given["w"] + given["b"], 0)
     np.testing.assert_allclose(computed(program, given, "out", (32, columns)), wanted, 1e-4, 1e-4)
-    loaded = {load.tensor.name for load in P.loads(program.body) if SIXTEEN.at_once(load) > 1}  # type: ignore[attr-defined]
-    assert ("w" in loaded) == wide
-    assert ("x" in loaded) == (depth % 8 == 0)
+    assert ("w" in loaded(program, 4)) == (columns % 4 == 0)
+    assert ("w" in loaded(program)) == (columns % 2 == 0)
+    assert ("x" in loaded(program)) == (depth % 2 == 0)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@given(st.integers(8, 40), st.integers(2, 40), st.integers(1, 20))
+def test_results_of_products(rows: int, columns: int, depth: int) -> None:
+    """A thread has neighbouring columns where they are one access to all that it reads with them and stores."""
+    kernel = matmul(rows, columns, depth)
+    program = finish(lower(propose(kernel, context(Threads(access_bytes=16)))))
+    given = arrays(kernel)
+    wanted = np.maximum(given["x"] @ given["w"] + given["b"], 0)
+    np.testing.assert_allclose(computed(program, given, "out", (rows, columns)), wanted, 1e-4, 1e-4)
+    stored = {SIXTEEN.at_once(s) for s in P.walk(program.body) if isinstance(s, P.Store) and s.buffer.name == "out"}
+    assert stored == {next(n for n in (4, 2, 1) if columns % n == 0)}
+    assert ("b" in loaded(program)) == (columns % 2 == 0)
 
 
 def test_what_is_not_aligned_is_read_one_by_one() -> None:

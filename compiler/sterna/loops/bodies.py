@@ -9,7 +9,7 @@ from typing import NoReturn
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum, maximum, minimum
-from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.ir.remainders import rejoined
 from sterna.loops import program as P
 from sterna.loops.inline import inlined
@@ -21,8 +21,13 @@ from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.conditions import settled
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.layout import lies_at
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import combine, identity
+
+
+#: The symbol that numbers iterations whose elements lie side by side, and how many there are.
+Run = tuple[Symbol, int]
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,17 @@ class Bodies:
         values = self._axis_values(nest, spatial_only=starts)
         indices = tuple(values[a] for a in s.tensor.axes)
         body = self.bodies[s.name]
+        run = run_of(nest)
         if not isinstance(body, Reduce):
-            value = self.resolved(body, values)
+            value = self.resolved(body, values, run)
             guards, kept = list[tuple[Int, Int]](), dict[Atom, Int]()
             for d in s.overhanging:
                 beyond = (indices[d] - s.tensor.shape[d]).bounds()[1]
                 if beyond is None or beyond >= 0:
                     guards.append((indices[d], s.tensor.shape[d]))
                     # What is not stored beyond the output need not be kept from being read there.
-                    if (clamp := clamp_of(indices[d], s.tensor.shape[d])) is not None:
-                        kept[clamp] = indices[d]
+                    if (clamp := clamp_of(indices[d], s.tensor.shape[d], run)) is not None:
+                        kept[clamp[0]] = clamp[1]
             value = E.substitute_index(value, kept) if kept else value
             store: P.Stmt = self._write(s.name, indices, settled(value) if nest.parts else value)
             for index, limit in guards:
@@ -128,17 +134,16 @@ class Bodies:
             and body.a.op == "mul"
             and dtypes.is_float(body.dtype)
         ):
-            return self._write(
-                s.name, indices, E.fma(self.resolved(body.a.a, values), self.resolved(body.a.b, values), old)
-            )
+            a, b = (self.resolved(x, values, run) for x in (body.a.a, body.a.b))
+            return self._write(s.name, indices, E.fma(a, b, old))
         if (
             (pair := factors(body)) is not None
             and body.dtype == "int32"
             and all(contains("int16", x.dtype) for x in pair)
         ):
-            a, b = (E.cast(self.resolved(x, values), body.dtype) for x in pair)
+            a, b = (E.cast(self.resolved(x, values, run), body.dtype) for x in pair)
             return self._write(s.name, indices, old + E.binary("short_product", a, b))
-        return self._write(s.name, indices, combine(body.combiner, old, self.resolved(body.a, values)))
+        return self._write(s.name, indices, combine(body.combiner, old, self.resolved(body.a, values, run)))
 
     def _rescaled(self, nest: Nest, body: Reduce, values: Mapping[Atom, Int], indices: tuple[Int, ...]) -> Stmt:
         """One more term of a rescaled sum, by what `loops.rescaled` has found for this iteration."""
@@ -181,8 +186,12 @@ class Bodies:
         place = self.places[stage]
         return P.Store(place.buffer, place.offset(indices), value)
 
-    def resolved(self, body: Expr, values: Mapping[Atom, Int]) -> Expr:
-        """The body with axes replaced by their values and loads turned to flat offsets of buffers."""
+    def resolved(self, body: Expr, values: Mapping[Atom, Int], run: Run | None = None) -> Expr:
+        """The body with axes replaced by their values and loads turned to flat offsets of buffers.
+
+        Args:
+            run: neighbours that are to stay neighbours where they lie beyond a tensor.
+        """
 
         def rule(node: Expr, again: Callable[[Expr], Expr]) -> Expr | None:
             if isinstance(node, E.IndexValue):
@@ -197,7 +206,7 @@ class Bodies:
                 )
             indices = tuple(self.regained(rewrite_index(i, again)) for i in node.indices)
             if self.overhangs and place.buffer.scope.kind == "argument":
-                indices = tuple(_within(i, n) for i, n in zip(indices, place.buffer.shape, strict=True))
+                indices = tuple(_within(i, n, run) for i, n in zip(indices, place.buffer.shape, strict=True))
             return node.changed(tensor=place.buffer, indices=(place.offset(indices),))
 
         return E.rewrite_within(E.substitute_index(body, values), rule)
@@ -246,19 +255,42 @@ def is_better(combiner: str, new: Expr, old: Expr) -> Expr:
     return better
 
 
-def _within(index: Int, size: Int) -> Int:
-    """A position, or the end of the dimension that it lies beyond."""
-    return maximum(minimum(index, size - 1), 0)
+def run_of(nest: Nest) -> Run | None:
+    """The iterations of a nest's innermost loop, where they are to be one access: lanes of a vector, or elements of a
+    copy."""
+    s = nest.stage
+    if not s.leaves or not (s.transferred or s.annotations.get(s.leaves[-1]) == "vectorized"):
+        return None
+    value, extent = nest.bound.get(s.leaves[-1], ZERO), nest.extent(s.leaves[-1])
+    found = [a for a in value.symbols() if isinstance(a, Symbol)]
+    return (found[0], int(extent)) if len(found) == 1 and value == of(found[0]) and extent.is_const else None
 
 
-def clamp_of(index: Int, size: Int) -> Extremum | None:
-    """The atom that `_within` makes of a position, if it is that alone: where the position is not beyond the dimension,
-    the two are equal. None where nothing is made of it."""
-    within = _within(index, size)
-    if within == index or within.const or list(within.terms.values()) != [1]:
+def _in_runs(index: Int, size: Int, run: Run | None) -> tuple[Int, Int, int]:
+    """A position as the number of its run and that within it, of runs that a dimension has whole ones of; and how many
+    positions a run has. One position each where it has not."""
+    if run is None or not size.is_const or index.coefficient(run[0]) != 1:
+        return index, ZERO, 1
+    lane, many = run
+    first = index.substitute({lane: ZERO})
+    return (first // many, of(lane), many) if lies_at(many, 1, first, size) else (index, ZERO, 1)
+
+
+def _within(index: Int, size: Int, run: Run | None) -> Int:
+    """A position, or one at the end of the dimension that it lies beyond; of a run of them all or none."""
+    number, lane, many = _in_runs(index, size, run)
+    return maximum(minimum(number, size // many - 1), 0) * many + lane
+
+
+def clamp_of(index: Int, size: Int, run: Run | None = None) -> tuple[Extremum, Int] | None:
+    """The atom that `_within` makes of a position, if it is that alone, and what it is equal to where the position is
+    not beyond the dimension. None where nothing is made of it."""
+    number, _, many = _in_runs(index, size, run)
+    within = maximum(minimum(number, size // many - 1), 0)
+    if within == number or within.const or list(within.terms.values()) != [1]:
         return None
     ((atom, *others),) = within.terms
-    return atom if not others and isinstance(atom, Extremum) else None
+    return (atom, number) if not others and isinstance(atom, Extremum) else None
 
 
 def loop_name(s: StageSchedule, axis: str) -> str:

@@ -63,10 +63,12 @@ def _threads(call: Call, target: Target) -> int:
         return max(1, P.most(program.n_tasks) * prod(P.thread_counts(program.body).values()))
     if kernel.scan is not None or not kernel.outputs:
         return max(1, threads_of(kernel, target))
+    reduced = [stage.reduction.axes for stage in kernel.stages if stage.reduction is not None]
+    if not reduced:
+        return max(1, sum(most_elements(out.shape) for out in kernel.outputs))
     out = kernel.outputs[0]
     if len(kernel.outputs) > 1:
-        return max(1, most_elements(out.shape[:-1]))
-    reduced = [stage.reduction.axes for stage in kernel.stages if stage.reduction is not None]
-    terms = max((most_elements([a.extent for a in axes]) for axes in reduced), default=1)
+        return max(1, *(most_elements(out.shape[:-1]) for out in kernel.outputs))
+    terms = max(most_elements([a.extent for a in axes]) for axes in reduced)
     rows = out.shape[:-1] if len(reduced) > 1 else out.shape
     return max(1, most_elements(out.shape), most_elements(rows) * min(terms, _SHARING))

@@ -55,9 +55,27 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
     return 1
 
 
+def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context) -> int:
+    """Neighbours along the last axis of an output that can be one access of each tensor that it reads, and of itself;
+    up to so many.
+
+    Args:
+        acc: a stage that the output reads at its own place.
+    """
+    device = context.target.threads
+    tensor = s.stages[out].tensor
+    if device is None or not device.access_bytes or not tensor.axes[-1].extent.is_const:
+        return 1
+    body = expanded(s, s.stages[out].body)
+    if any(is_quotient(node) for node in E.walk(body)):
+        return 1  # vectors of integers are divided by way of floats
+    whole = (n for n in COUNTS if n <= most and int(tensor.axes[-1].extent) % n == 0)
+    return next((n for n in whole if _lie_side_by_side(tensor, body, n, context, acc)), 1)
+
+
 def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) -> int:
     """Neighbours of a tensor's last dimension that a thread brings to shared memory at once, of the tile of it that a
-    step needs; 1 where that has parts that do not lie at multiples of them, or ends among them.
+    step needs; 1 where that has parts that do not lie at multiples of them, or the tensor ends among them.
 
     Args:
         tiles: positions along the axes that the last dimension may be read by.
@@ -69,9 +87,9 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
         return 1
     read, axis = ((load,), along) if tensor.body is None else (E.loads(tensor.body), tensor.axes[-1])
     values = () if tensor.body is None else (n for n in E.walk(tensor.body) if isinstance(n, E.IndexValue))
-    if int(tensor.shape[-1]) % tiles[along] or any(axis in n.index.symbols() for n in values):
+    if any(axis in n.index.symbols() for n in values):
         return 1
-    many = min(device.access_bytes // dtypes.size(tensor.dtype), tiles[along])
+    many = gcd(min(device.access_bytes // dtypes.size(tensor.dtype), tiles[along]), int(tensor.shape[-1]))
     for each in read:
         assert isinstance(each.tensor, Tensor)
         if stride_of(each, axis, context.strides) != 1 or each.indices[-1] != axis.var:

@@ -27,7 +27,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     stored_apart,
 )
-from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours
+from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours, stored_together
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
@@ -205,26 +205,35 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     outer.insert(len(c.batch) if _columns_outermost(c, down, across, context) else len(outer), block)
     each = min(OWN, down[-1]), min(OWN, across)
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
-    # threads, so that they read, store and bring operands next to one another.
+    # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
+    together = _columns_together(s, out, acc, c, each[1], context)
     apart = down[-1] // each[0], across // each[1]
     row, threads[-1] = s.split(out, threads[-1], apart[0])
-    column, x = s.split(out, columns, apart[1])
-    s.reorder(out, *outer, *threads, x, row, column)
+    column, x = s.split(out, columns, apart[1] * together)
+    lanes = list[str]()
+    if together > 1:
+        x, lane = s.split(out, x, together)
+        lanes.append(lane)
+    s.reorder(out, *outer, *threads, x, row, column, *lanes)
+    if lanes:
+        s.vectorize(out, lanes[0])
     for strided in (row, column):
         s.bind(out, strided, VIRTUAL)
     s.parallel(out, fused(s, out, outer))
     y = fused(s, out, threads)
     s.bind(out, y, "thread.y")
     s.bind(out, x, "thread.x")
-    for axis, step, own in ((c.columns, apart[1], each[1]), (rows[-1], apart[0], each[0])):
+    for axis, step, own in ((c.columns, apart[1] * together, each[1] // together), (rows[-1], apart[0], each[0])):
         if own > 1 and step > 1:
             s.fold(acc, [a.name for a in s.stages[acc].tensor.axes].index(axis.name), step)
     s.compute_at(acc, out, x, REGISTER)
     *others, last = (a.name for a in c.inner)
     part, within = s.split(acc, last, DEPTH)
     s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
-    for axis in s.stages[acc].tensor.axes:
+    for axis in s.stages[acc].tensor.axes[: -1 if together > 1 else None]:
         s.unroll(acc, axis.name)
+    if together > 1:
+        s.vectorize(acc, s.stages[acc].tensor.axes[-1].name)
     group = _group(c, most)
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
@@ -242,6 +251,15 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
         s.bind(local, x, "thread.x")
         s.bind(local, y, "thread.y")
     return s
+
+
+def _columns_together(s: Schedule, out: str, acc: str, c: Contraction, most: int, context: Context) -> int:
+    """Columns of a thread that are one access to the result and what follows of it, and to the right operand in shared
+    memory, whose last dimension they are."""
+    right = c.right
+    if right.indices[-1] != c.columns.var or any(c.columns in i.symbols() for i in right.indices[:-1]):
+        return 1
+    return stored_together(s, out, acc, most, context)
 
 
 def _step_of(index: Int) -> int:
