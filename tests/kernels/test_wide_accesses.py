@@ -138,6 +138,23 @@ def test_results_of_products(rows: int, columns: int, depth: int) -> None:
     assert ("b" in loaded(program)) == (columns % 2 == 0)
 
 
+@settings(max_examples=8, deadline=None, derandomize=True, database=None)
+@given(st.integers(8, 20), st.integers(60, 90), st.integers(9, 18))
+def test_rows_of_weights(rows: int, columns: int, depth: int) -> None:
+    """Rows of constants begin at multiples of a sector, with zeros behind each where that adds little."""
+    kernel = matmul(rows, columns, depth, constant=True)
+    schedule = propose(kernel, context(Threads(access_bytes=16)))
+    program, given = finish(lower(schedule)), arrays(kernel)
+    stored = schedule.stored([given["w"], given["b"]])
+    memory = {"x": given["x"], **{b.name: a for b, a in zip(program.params, stored, strict=True)}}
+    wanted = np.maximum(given["x"] @ given["w"] + given["b"], 0)
+    np.testing.assert_allclose(computed(program, memory, "out", (rows, columns)), wanted, 1e-4, 1e-4)
+    more = -columns % 8
+    weights = next(b for b in program.params if b.name.startswith("w"))
+    assert int(weights.shape[-1]) == columns + (more if 8 * more <= columns else 0)
+    assert (weights.name in loaded(program, 4)) == (int(weights.shape[-1]) % 4 == 0)
+
+
 def test_what_is_not_aligned_is_read_one_by_one() -> None:
     kernel = scaled(8, 32)
     assert vectors(finish(lower(propose(kernel, context()))))

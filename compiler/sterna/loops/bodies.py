@@ -25,7 +25,6 @@ from sterna.te.layout import lies_at
 from sterna.te.position import rewrite_index
 from sterna.te.tensor import combine, identity
 
-
 #: The symbol that numbers iterations whose elements lie side by side, and how many there are.
 Run = tuple[Symbol, int]
 

@@ -72,7 +72,7 @@ WORDS: dict[str, Callable[..., str]] = {
         f"{stage}: while an iteration of {axis} computes, later ones' operands come into {depth} buffers in turn"
     ),
     "pad_rows": lambda stage, elements: (
-        f"{stage}: rows lie {elements} elements further apart, so that what is below one another is in other banks"
+        f"{stage}: rows lie {elements} elements further apart, for the sake of banks, or of where rows begin"
     ),
     "swizzle": lambda stage, elements: (
         f"{stage}: each row is turned by {elements}, so that what is below one another is in other banks"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.schedule.decisions import Derived, Fuse, RaggedTail
 from sterna.te import expr as E
@@ -159,6 +160,18 @@ def negation(constant: Tensor) -> Tensor:
     axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(constant.shape))
     body = E.unary("neg", constant[tuple(of(a) for a in axes)])
     return Tensor(f"{constant.name}_negated", constant.shape, constant.dtype, axes, body)
+
+
+def with_longer_rows(constant: Tensor, elements: int) -> tuple[Derived, Tensor]:
+    """A constant with so many zeros behind each row, and as what it is read."""
+    *outer, n = constant.shape
+    axes = tuple(Axis(f"i{d}", size) for d, size in enumerate((*outer, n + elements)))
+    *places, last = (of(a) for a in axes)
+    at = (*places, minimum(last, n - 1))
+    element, zero = constant[at], E.const(0, constant.dtype)
+    inside = E.compare("lt", E.index_value(last, "int64"), E.index_value(n, "int64"))
+    longer = Tensor(f"{constant.name}_longer", tuple(a.extent for a in axes), constant.dtype)
+    return Derived(replace(longer, axes=axes, body=E.select(inside, element, zero))), longer
 
 
 def is_row(t: Tensor) -> bool:

@@ -50,6 +50,7 @@ from sterna.schedule.rewriting import (
     widened,
     widened_bits,
     with_fused_axes,
+    with_longer_rows,
     with_other_sign,
     with_rest,
 )
@@ -344,6 +345,19 @@ class Schedule(CopySteps):
         self.replaced[tensor] = negated = Derived(negation(source))
         for s in self.stages.values():
             s.body = redirect(s.body, tensor, lambda load: E.unary("neg", replace(load, tensor=negated.stage)))
+
+    def pad_rows(self, stage: str, elements: int) -> None:
+        """Of a constant: stores it with so many zeros behind each row, so that rows begin where wide accesses do."""
+        source = next((p for p in self.kernel.params if p.name == stage), None)
+        if source is None:
+            return super().pad_rows(stage, elements)
+        self._step("pad_rows", stage, elements, known=False)
+        if elements < 1 or len(source.shape) < 2 or self.stored_tensor(source) is not source:
+            self._illegal(f"rows of {stage} cannot have {elements} elements more", "a matrix in no form of its own yet")
+        self.replaced[stage], longer = with_longer_rows(source, elements)
+        for s in self.stages.values():
+            s.body = redirect(s.body, stage, lambda load: replace(load, tensor=longer))
+        return None
 
     def offset(self, stage: str, tensor: str) -> None:
         """Reads a factor of a sum of products, bytes of one signedness, as bytes of the other.

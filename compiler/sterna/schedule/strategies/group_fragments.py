@@ -30,6 +30,7 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
+from sterna.schedule.strategies.group_neighbours import stored_together, with_aligned_rows
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
@@ -48,8 +49,8 @@ SUBGROUPS = 4
 THREADS = 32
 #: Fragments along the depth that shared memory holds at a time.
 STEPS = 2
-#: Bytes of a copy that a thread makes at a time.
-COPIED = 16
+#: Bytes of a copy that a thread makes at a time, and of a sum.
+COPIED, SUM = 16, 4
 #: Steps in depth whose matrices are in shared memory together: one is brought while another is multiplied.
 BUFFERS = 2
 #: Bytes between the rows of a matrix in shared memory that let neighbouring rows lie in other banks.
@@ -85,25 +86,30 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         return None
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, stage)
+    for load in E.loads(s.stages[acc].body):
+        with_aligned_rows(s, load, context)
     names = {a: b.name for a, b in zip(stage.axes, s.stages[out].tensor.axes, strict=True)}
     inner = [a.name for a in plan.folded]
     left, right, sums = s.as_matrices(
         acc, [a.name for a in plan.batch], inner, plan.depth, plan.turned, plan.swapped
     )  # fmt: skip
     inline_elementwise(s, also=[acc] if acc not in (t.name for t in kernel.stages) else ())
-    task = _tasks(s, out, names, stage.axes[-1], plan)
+    own = prod(plan.tile) // (THREADS * prod(plan.subgroups))
+    together = stored_together(s, out, sums, min(COPIED // SUM, own), context)
+    task = _tasks(s, out, names, stage.axes[-1], plan, together)
     s.compute_at(sums, out, task, shared)
     step = _products(s, sums, plan)
     for matrix in (left, right):
         s.compute_at(matrix, sums, step, shared)
         brought(s, matrix, plan.subgroups, context)
         s.pad_rows(matrix, PADDING // _size(plan))
-    s.pad_rows(sums, PADDING // 4)
+    s.pad_rows(sums, PADDING // SUM)
     return s
 
 
-def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _Plan) -> str:
-    """Cuts the output into tiles, whose elements the threads share; returns the axis of the tasks."""
+def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _Plan, together: int) -> str:
+    """Cuts the output into tiles, whose elements the threads share, so many neighbours each; returns the axis of the
+    tasks."""
     batch = [names[a] for a in plan.batch]
     s.reorder(out, *batch, *(names[a] for a in plan.rows), names[columns])
     down, row = s.split(out, fused(s, out, [names[a] for a in plan.rows]), plan.tile[0], overhang=True)
@@ -111,6 +117,9 @@ def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _
     s.reorder(out, down, across, row, column)
     task = fused(s, out, [*batch, down, across])
     s.parallel(out, task)
+    if together > 1:
+        column, lane = s.split(out, column, together)
+        s.vectorize(out, lane)
     by_threads(s, out, s.fuse(out, row, column), plan.subgroups)
     return task
 

@@ -8,6 +8,7 @@ of them, and as many as leave a task for every multiprocessor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import gcd
 
 from sterna.ir import dtypes
@@ -24,6 +25,8 @@ from sterna.te.tensor import Tensor
 
 #: Neighbours that a thread may have.
 COUNTS = (8, 4, 2)
+#: Bytes that come from memory together, and elements of a row for each zero behind it.
+SECTOR, MOST_PADDED = 32, 8
 
 
 def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str = "") -> int:
@@ -98,6 +101,23 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
         steps = (*strides[:-1], context.origins.get(each.tensor.name, ZERO))
         many = gcd(many, *(n for step in steps for n in (step.const, *step.terms.values())))
     return many
+
+
+def with_aligned_rows(s: Schedule, load: E.Load, context: Context) -> E.Load:
+    """What is read of a constant whose rows begin at multiples of a sector of memory: with zeros behind each row where
+    they would not, and where that adds little; otherwise as it is."""
+    device, tensor = context.target.threads, load.tensor
+    source = next((p for p in s.kernel.params if p is tensor), None)
+    if device is None or not device.access_bytes or source is None or len(source.shape) < 2:
+        return load
+    bits, own = dtypes.bits(source.dtype), int(source.shape[-1])
+    more = -own % (8 * SECTOR // bits)
+    if bits < 8 or not more or own < MOST_PADDED * more or s.stored_tensor(source) is not source:
+        return load
+    s.pad_rows(source.name, more)
+    longer = (other for stage in s.stages.values() for other in E.loads(stage.body))
+    names = {other.tensor.name: other.tensor for other in longer}
+    return replace(load, tensor=names[s.stored_tensor(source).name])
 
 
 def _lie_side_by_side(tensor: Tensor, body: E.Expr, many: int, context: Context, acc: str) -> bool:

@@ -7,6 +7,7 @@ Other families have a schedule for what is not here: one thread then runs each t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import gcd, prod
 
 from sterna.ir import dtypes
@@ -27,7 +28,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     stored_apart,
 )
-from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours, stored_together
+from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours, stored_together, with_aligned_rows
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
@@ -192,6 +193,7 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
     s = _schedule(kernel, context)
     acc, out = stored_apart(s, c.stage)
     inline_elementwise(s)
+    c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
     rows, down = [a for a in c.rows if a not in c.batch], _tile_of(c, most)
     outer = [names[a] for a in c.batch]
