@@ -15,7 +15,7 @@ from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
 from sterna.ir.threads import VIRTUAL
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import group_attention, group_chain, group_fragments, group_rows
+from sterna.schedule.strategies import group_attention, group_chain, group_fragments, group_rows, group_transposes
 from sterna.schedule.strategies.analysis import (
     Context,
     at_least,
@@ -53,9 +53,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return None
     if not all(out.axes for out in kernel.outputs):
         return None
-    if not reductions(kernel):
-        return _elements(kernel, context)
     shared = next((m for m in context.target.memories if m.reach == "block" and m.loadable), None)
+    if not reductions(kernel):
+        crossed = None if shared is None else group_transposes.propose(kernel, context, shared)
+        return crossed or _elements(kernel, context)
     if len(kernel.outputs) > 1:
         return None if shared is None else group_rows.propose(kernel, context, shared)
     (out,) = kernel.outputs
