@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import parser
+from onnx import helper, parser
 
 from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.devices_json import with_copies
@@ -17,10 +17,11 @@ from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled, outline_of, reading
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
+from sterna.passes.device_cost import on_device
 from sterna.passes.kernels import CPU
 from sterna.passes.linearize import Placement
 from sterna.passes.placement import Coherence, controlled
-from sterna.passes.stages import Outline
+from sterna.passes.stages import Outline, call_bytes
 from sterna.targets.description import load_target
 from sterna_runtime.reader import bundle_of_browser
 from sterna_runtime.validation import check_graph
@@ -50,6 +51,18 @@ def facts(made: Compiled) -> dict[str, Any]:
     graph: dict[str, Any] = json.loads(graph_json(made, files))
     check_graph(graph)
     return graph
+
+
+def test_kernels_of_several_outputs_have_the_threads_of_all() -> None:
+    """The border of a padded tensor is written by a thread for each element of every box, not by one."""
+    graph = parser.parse_graph("""
+        agraph (float[1, 4, 64, 64] x, float[8, 4, 3, 3] w) => (float[1, 8, 64, 64] y)
+        { y = Conv <pads = [1, 1, 1, 1]> (x, w) }""")
+    target, calls = load_target(DEVICE), imported(helper.make_model(graph)).sequence.calls
+    (border,) = (call for call in calls if call.name.endswith(":border"))
+    assert target.device is not None
+    assert len(border.outputs) > 1
+    assert on_device(border, target) == pytest.approx(call_bytes(border) / target.device.bytes_per_ns)
 
 
 def test_one_device_copies_inputs_and_outputs_alone() -> None:
