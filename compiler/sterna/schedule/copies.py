@@ -109,8 +109,8 @@ class CopySteps(AxisSteps):
         of a tile, and its neighbour the columns beside them. Where the factor does not divide the dimension, the last
         positions are beyond it, which the tiles of the output must be (`split` with `overhang`)."""
         s: StageSchedule = self._step("fold", stage, dimension, factor)
-        if not 0 <= dimension < len(s.tensor.axes) or factor < 2 or not s.tensor.shape[dimension].is_const:
-            self._illegal(f"dimension {dimension} of {stage} by {factor}", "a dimension of known size, by 2 at least")
+        if not 0 <= dimension < len(s.tensor.axes) or factor < 2:
+            self._illegal(f"dimension {dimension} of {stage} by {factor}", "a dimension, by 2 at least")
         if stage in self.outputs:
             self._illegal("an output has the dimensions of the kernel's result", "use cache_write")
         if s.relations or s.annotations or s.attach is not None:

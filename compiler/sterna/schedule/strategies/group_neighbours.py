@@ -73,7 +73,7 @@ def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context
     if any(is_quotient(node) for node in E.walk(body)):
         return 1  # vectors of integers are divided by way of floats
     whole = (n for n in COUNTS if n <= most and int(tensor.axes[-1].extent) % n == 0)
-    return next((n for n in whole if _lie_side_by_side(tensor, body, n, context, acc)), 1)
+    return next((n for n in whole if _lie_side_by_side(tensor, body, n, context, acc, apart=True)), 1)
 
 
 def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) -> int:
@@ -120,11 +120,15 @@ def with_aligned_rows(s: Schedule, load: E.Load, context: Context) -> E.Load:
     return replace(load, tensor=names[s.stored_tensor(source).name])
 
 
-def _lie_side_by_side(tensor: Tensor, body: E.Expr, many: int, context: Context, acc: str) -> bool:
-    """Whether what runs of elements of a tensor read, and they themselves, are runs in memory."""
+def _lie_side_by_side(tensor: Tensor, body: E.Expr, many: int, context: Context, acc: str, apart: bool = False) -> bool:
+    """Whether what runs of elements of a tensor read, and they themselves, are runs in memory.
+
+    Args:
+        apart: runs are along the last axis, each at any position of the others; else all elements make runs.
+    """
     device = context.target.threads
     assert device is not None
-    lane, at = _positions(tensor, many)
+    lane, at = _columns(tensor, many) if apart else _positions(tensor, many)
     widest = dtypes.size(tensor.dtype)
     stored = _address(tensor, tuple(at[a] for a in tensor.axes), context)
     if not _is_run(stored, lane, many, tensor.dtype):
@@ -154,6 +158,15 @@ def _positions(tensor: Tensor, many: int) -> tuple[Symbol, Mapping[Atom, Int]]:
         extent = int(axis.extent)
         at[axis] = flat if n == len(tensor.axes) - 1 else flat % extent
         flat = flat // extent
+    return lane, at
+
+
+def _columns(tensor: Tensor, many: int) -> tuple[Symbol, Mapping[Atom, Int]]:
+    """The same for runs along the last axis."""
+    *outer, last = tensor.axes
+    lane = Symbol("lane", 0, many - 1)
+    at: dict[Atom, Int] = {a: of(Symbol(a.name, 0)) for a in outer}
+    at[last] = of(Symbol("run", 0, int(last.extent) // many - 1)) * many + of(lane)
     return lane, at
 
 

@@ -156,7 +156,8 @@ def _is_tiled(c: Contraction) -> bool:
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
-    known = all(a.extent.is_const for a in (*c.stage.axes, *c.inner))
+    # The outermost rows may be of an open size: their last tile overhangs.
+    known = all(a.extent.is_const for a in (c.columns, *c.rows[1:], *c.inner))
     return (
         known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
     )

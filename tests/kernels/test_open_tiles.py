@@ -1,0 +1,102 @@
+"""Products whose rows are of an open size, in tiles through shared memory: the last tile overhangs. In the interpreter,
+in random orders, against NumPy; tasks that would write the same elements are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.errors import SternaError
+from sterna.ir.integer import Symbol, of, symbol
+from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.loops.races import verify_threads
+from sterna.loops.threads import run_threads
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.target import Threads
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support import opencl_host
+from support.thread_programs import WIDE
+
+BATCH = symbol("batch", 1, 64)
+
+
+def dense(each: int, columns: int, depth: int) -> Kernel:
+    """x w + b of each * batch rows."""
+    rows = BATCH * each
+    x, w, b = placeholder("x", (rows, depth)), placeholder("w", (depth, columns)), placeholder("b", (columns,))
+    k = reduce_axis("k", depth)
+    sums = compute("sums", (rows, columns), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
+    return Kernel("dense", (x, w, b), (), (compute("y", (rows, columns), lambda i, j: sums[i, j] + b[j]),))
+
+
+def batched(length: int, columns: int, depth: int) -> Kernel:
+    """x w of a batch, each with its own w."""
+    x, w = placeholder("x", (BATCH, length, depth)), placeholder("w", (BATCH, depth, columns))
+    k = reduce_axis("k", depth)
+    y = compute("y", (BATCH, length, columns), lambda n, i, j: total(x[n, i, k.var] * w[n, k.var, j], k))
+    return Kernel("batched", (x, w), (), (y,))
+
+
+def made(kernel: Kernel) -> P.Function:
+    target = replace(opencl_host.opencl_target(groups=True), threads=Threads(access_bytes=WIDE.access_bytes))
+    return finish(lower(propose(kernel, Context(target))))
+
+
+def computed(program: P.Function, batch: int, shape: tuple[int, ...], **arrays: np.ndarray) -> np.ndarray:
+    # There is room for the greatest sizes; what lies beyond those of a run is no number.
+    memory = {b.name: np.full(b.elements, np.nan, np.float32) for b in (*program.inputs, *program.outputs)}
+    for name, a in arrays.items():
+        memory[name][: a.size] = a.reshape(-1)
+    (dim,) = (a for a in BATCH.symbols() if isinstance(a, Symbol))
+    run_threads(program, memory, {dim: batch}, order=np.random.default_rng(3))
+    size = int(np.prod(shape))
+    assert np.isnan(memory["y"][size:]).all()
+    return memory["y"][:size].reshape(shape)
+
+
+def in_tiles(program: P.Function) -> bool:
+    return any(isinstance(s, P.Barrier) for s in P.walk(program.body))
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 4), st.integers(1, 9), st.integers(2, 140), st.integers(1, 17))
+def test_products_of_open_rows(batch: int, each: int, columns: int, depth: int) -> None:
+    program, random = made(dense(each, columns, depth)), np.random.default_rng(1)
+    assert in_tiles(program)
+    x, w, b = (
+        random.standard_normal(n).astype(np.float32) for n in ((batch * each, depth), (depth, columns), (columns,))
+    )
+    found = computed(program, batch, (batch * each, columns), x=x, w=w, b=b)
+    np.testing.assert_allclose(found, x @ w + b, 1e-4, 1e-4)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 3), st.integers(8, 20), st.integers(2, 70), st.integers(1, 17))
+def test_open_batches(batch: int, length: int, columns: int, depth: int) -> None:
+    program, random = made(batched(length, columns, depth)), np.random.default_rng(1)
+    x, w = (random.standard_normal(n).astype(np.float32) for n in ((batch, length, depth), (batch, depth, columns)))
+    found = computed(program, batch, (batch, length, columns), x=x, w=w)
+    np.testing.assert_allclose(found, x @ w, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("columns", [96, 128, 192])
+def test_tasks_that_meet_are_refused(columns: int) -> None:
+    """Columns of tiles that lie 63 apart, where each has 64."""
+    program = made(dense(17, columns, 8))
+    block = next(s.symbol for s in P.walk(program.body) if isinstance(s, P.LetIndex) and "y_j_o" in str(s.symbol))
+
+    def moved(stmt: P.Stmt) -> P.Stmt:
+        if isinstance(stmt, P.Store) and stmt.buffer.name == "y":
+            return replace(stmt, index=stmt.index - of(block))
+        return P.map_children(stmt, moved)
+
+    assert verify_threads(program) is program
+    with pytest.raises(SternaError, match="two tasks touch the same element of y"):
+        verify_threads(replace(program, body=moved(program.body)))
