@@ -155,8 +155,9 @@ class EntryWriter(FragmentWriter):
         if self.threads:
             bound = f' "nvvm.reqntid"="{",".join(str(n) for n in self.threads.values())}"'
             # By itself ptxas keeps registers free for further blocks, and spills for it.
-            if self.target.threads is not None and self.target.threads.alone(P.most(function.n_tasks)):
-                bound += ' "nvvm.minctasm"="1"'
+            threads, own = self.target.threads, self.threads.values()
+            if threads is not None and (beside := threads.beside(P.most(function.n_tasks), own)):
+                bound += f' "nvvm.minctasm"="{beside}"'
         head = f"define ptx_kernel void {name}({', '.join([*buffers, *rest, 'i32 %n_tasks'])}) #0{bound} {{\nentry:"
         body = [*self.entry, "  br label %start", "start:", *self.values.lines, "  ret void", "}"]
         return "\n".join([head, *body])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.intrinsics import Intrinsic
@@ -46,6 +48,11 @@ class Threads:
     def alone(self, tasks: int) -> bool:
         """Whether no multiprocessor has two of so many tasks: then a task may take all of its registers."""
         return tasks <= self.multiprocessors
+
+    def beside(self, tasks: int, threads: Iterable[int]) -> int:
+        """How many tasks of so many threads (along x, y and z) a multiprocessor is to have registers for, where the
+        compiler of a kernel, which spills for the sake of more, is not to decide; 0 where it is."""
+        return 1 if self.alone(tasks) else 2 if 2 * prod(threads) >= self.most else 0
 
     def busy(self, tasks: int) -> float:
         """The share of multiprocessors that have a task, in the mean over all waves of so many."""
