@@ -30,8 +30,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Elements of a tile, at most and at least, and positions of it along either axis that are enough.
 MOST, LEAST, SIDE = 1024, 128, 32
-#: Banks of shared memory.
-BANKS = 32
+#: Banks of shared memory, and bytes that come from memory together.
+BANKS, SECTOR = 32, 32
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
@@ -49,7 +49,8 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     if len(found) != 1 or sum(load.tensor is found[0][0].tensor for load in loads) != 1:
         return None
     ((load, axis),) = found
-    sides = _tile(int(axis.extent), int(tensor.axes[-1].extent), product(tensor.shape), context)
+    least = max(SECTOR // dtypes.size(tensor.dtype), 1)
+    sides = _tile(int(axis.extent), int(tensor.axes[-1].extent), product(tensor.shape), least, context)
     pitch = sides[0] + _apart(sides)
     if sides[0] * sides[1] < LEAST or pitch * sides[1] * dtypes.size(load.dtype) > shared.bytes:
         return None
@@ -71,9 +72,9 @@ def _across(load: Load, tensor: Tensor, context: Context) -> Axis | None:
     return along if along is not last and stride_of(load, along, context.strides) == 1 and along.extent != 1 else None
 
 
-def _tile(down: int, across: int, elements: int, context: Context) -> tuple[int, int]:
-    """Positions of a tile along the axis that is read side by side, and along the one that is stored so: all of a short
-    one, and fewer of both where tasks would be few."""
+def _tile(down: int, across: int, elements: int, least: int, context: Context) -> tuple[int, int]:
+    """Positions of a tile along the axis that is read side by side, and along the one that is stored so, of which a
+    sector of memory has `least`: all of a short one, and fewer of both where tasks would be few."""
     assert context.target.threads is not None
     most = MOST
     while most > LEAST and elements < most * context.target.threads.multiprocessors:
@@ -84,7 +85,7 @@ def _tile(down: int, across: int, elements: int, context: Context) -> tuple[int,
             room = max(SIDE, most // sides[1 - n])
             sides[n] = min(1 << (room.bit_length() - 1), at_least(whole))
     # Rows of a tile stay as long as there are banks.
-    floors = (SIDE, SIDE // 4 if sides[0] >= SIDE else SIDE)
+    floors = (SIDE, min(SIDE, least) if sides[0] >= SIDE else SIDE)
     for n in (1, 0):
         while sides[0] * sides[1] > most and sides[n] > floors[n] and sides[n] % 2 == 0:
             sides[n] //= 2
