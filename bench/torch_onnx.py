@@ -5,12 +5,12 @@ python bench/torch_onnx.py FOLDER [NAME ...]
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from pathlib import Path
 
 import torch
-import transformers.modeling_outputs  # noqa: F401 - types of results, known before a program that gives them is loaded
 
 
 def main() -> int:
@@ -22,6 +22,7 @@ def main() -> int:
         if target.exists() or (chosen and file.stem not in chosen):
             continue
         try:
+            known(file.stem)
             program = torch.export.load(file)
             torch.onnx.export(program, f=str(target), dynamo=True, external_data=False, verbose=False)
             print("wrote", target.name, flush=True)
@@ -29,6 +30,16 @@ def main() -> int:
             text = (str(problem).strip().splitlines() or [""])[0]
             print(f"{target.name}: not written: {type(problem).__name__}: {text[:200]}", flush=True)
     return 0
+
+
+def known(name: str) -> None:
+    """Imports what a program's file names: operators and types of results that transformers registers."""
+    library, _, own = name.partition("_")
+    if library != "hf":
+        return
+    own = {"deberta": "deberta_v2"}.get(own, own)
+    for module in ("modeling_outputs", "integrations.moe", f"models.{own}.modeling_{own}"):
+        importlib.import_module(f"transformers.{module}")
 
 
 if __name__ == "__main__":
