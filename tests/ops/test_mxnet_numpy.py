@@ -320,3 +320,10 @@ def test_refused(tmp_path: Path, op: str, operands: tuple[np.ndarray, ...], said
 
 def test_no_operator_is_both_translated_and_refused() -> None:
     assert not {*translators()} & {*REFUSED}
+
+
+def test_slopes_that_were_drawn_are_a_result(tmp_path: Path) -> None:
+    said = {"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}
+    y, slopes = results(tmp_path, "LeakyReLU", A, count=2, numpy=False, **said)
+    np.testing.assert_allclose(y, np.where(A < 0, A * np.float32(0.2), A), rtol=1e-6)
+    assert not slopes.any()

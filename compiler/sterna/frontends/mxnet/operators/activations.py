@@ -25,8 +25,9 @@ def activation(t: Translation) -> Value:
     return _activated(t, t.input(0), t.said.text("act_type"))
 
 
-def leaky(t: Translation) -> Value:
-    """All kinds of LeakyReLU; the random slope of `rrelu` is its mean in inference."""
+def leaky(t: Translation) -> Value | tuple[Value, Value]:
+    """All kinds of LeakyReLU; the random slope of `rrelu` is its mean in inference, and its second result, the slopes
+    that were drawn, is 0."""
     x, kind = t.input(0), t.said.text("act_type", "leaky")
     slope = t.said.finite("slope", 0.25)
     if kind == "prelu":
@@ -36,7 +37,8 @@ def leaky(t: Translation) -> Value:
         return t.op("prelu", x, gamma)
     if kind == "rrelu":
         low, high = t.said.finite("lower_bound", 0.125), t.said.finite("upper_bound", 0.334)
-        return t.op("leaky_relu", x, alpha=(low + high) / 2)
+        y = t.op("leaky_relu", x, alpha=(low + high) / 2)
+        return (y, t.op("expand", t.number(0, x), shape=x.shape)) if t.asked > 1 else y
     if kind == "leaky":
         return t.op("leaky_relu", x, alpha=slope)
     if kind == "elu":
