@@ -3,6 +3,7 @@
 #define PTX_ON_CPU_H
 #include "cuda_on_cpu.h"
 typedef _Float16 f16;
+typedef f16 f16x2 __attribute__((vector_size(4)));
 typedef float f32;
 typedef double f64;
 typedef uint8_t u8, b8;

@@ -219,6 +219,11 @@ class Entry:
         if to == "tf32":
             assert words == ["rna", "tf32", "f32"], words
             return self.to(o[0], "b32", f"to_tf32({self.of('f32', o[1])})")
+        if to == "f16x2":
+            # Two halves in a register, the first operand in its upper bits.
+            assert words == ["f16x2", "f32"], words
+            high, low = (f"(u32)bits_of<u16>((f16){self.of('f32', x)})" for x in o[1:3])
+            return self.to(o[0], "b32", f"({high} << 16 | {low})")
         modes = set(words[:-2])
         a = self.of(of, o[1])
         rounding = next((f for mode, f in _ROUNDED.items() if mode in modes), "")
