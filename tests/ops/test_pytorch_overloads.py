@@ -230,6 +230,20 @@ def test_rectified_unsigned_integers_are_themselves() -> None:
     assert (squares.dtype, squares.tolist()) == (np.int64, [1, 0])
 
 
+def test_regions_of_whole_pixels() -> None:
+    """By hand: the second region's edges lie between two pixels and outside of the picture."""
+    x = np.arange(2 * 6 * 8, dtype=np.float32).reshape(1, 2, 6, 8)
+    rois = np.array([[0, 2, 2, 10, 9], [0, -3, 1, 5, 5]], np.float32)
+    (found,) = called(
+        "torchvision.roi_pool.default", input=x, rois=rois, spatial_scale=0.5, pooled_height=2, pooled_width=2
+    )
+    first = [[x[0, 0, 3, 3], x[0, 0, 3, 5]], [x[0, 0, 5, 3], x[0, 0, 5, 5]]]
+    # From -2 to 3 in x and 1 to 3 in y, both included: bins of 3 by 1.5 pixels, which share a row.
+    second = [[x[0, 0, 2, 0], x[0, 0, 2, 3]], [x[0, 0, 3, 0], x[0, 0, 3, 3]]]
+    np.testing.assert_array_equal(found[:, 0], [first, second])
+    np.testing.assert_array_equal(found[:, 1], np.array([first, second]) + 48)
+
+
 # ---------------------------------------------------------------- types that few expect
 def test_products_and_sums_of_truth_values() -> None:
     a, b = np.array([True, False, True]), np.array([True, True, False])

@@ -187,11 +187,13 @@ def test_max_roi_pool(scale: float) -> None:
     runtime = pytest.importorskip("onnxruntime")
     x = RANDOM.standard_normal((2, 3, 7, 9)).astype(np.float32)
     corners = np.array([[0, 0, 8, 6], [2, 1, 5, 3], [3, 3, 3, 3], [5, 4, 30, 30], [9, 8, 12, 12]], np.float32) / scale
-    rois = np.column_stack([np.array([0, 1, 1, 0, 1], np.float32), corners])
+    # Edges between two pixels belong to the one farther from 0.
+    corners = np.concatenate([corners, np.array([[-1.5, -0.5, 2.5, 3.5]], np.float32) / scale])
+    rois = np.column_stack([np.array([0, 1, 1, 0, 1, 0], np.float32), corners])
     node = helper.make_node("MaxRoiPool", ["x", "rois"], ["y"], pooled_shape=(3, 2), spatial_scale=scale)
     kind = onnx.TensorProto.FLOAT
     given = [helper.make_tensor_value_info(n, kind, a.shape) for n, a in (("x", x), ("rois", rois))]
-    graph = helper.make_graph([node], "one", given, [helper.make_tensor_value_info("y", kind, (5, 3, 3, 2))])
+    graph = helper.make_graph([node], "one", given, [helper.make_tensor_value_info("y", kind, (6, 3, 3, 2))])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (want,) = session.run(None, {"x": x, "rois": rois})

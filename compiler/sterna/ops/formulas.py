@@ -34,6 +34,14 @@ def widened(value: Expr) -> Expr:
     return E.cast(value, "float32") if value.dtype in HALF else value
 
 
+def half_away(x: Expr) -> Expr:
+    """The nearest whole number, halves away from 0, as C's `round`."""
+    size = E.maximum(x, -x)
+    whole = E.unary("floor", size)
+    nearest = E.select(size - whole < 0.5, whole, whole + 1.0)
+    return E.select(x < 0.0, -nearest, nearest)
+
+
 def wide(dtype: str) -> str:
     """The type in which arithmetic on `dtype` is done."""
     return "float32" if dtype in HALF else dtype

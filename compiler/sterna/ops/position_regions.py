@@ -15,6 +15,7 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
 from sterna.loops.build import Array, ProgramBuilder, both, number
 from sterna.ops.formulas import count as count_of
+from sterna.ops.formulas import half_away
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
 from sterna.te import expr as E
@@ -48,15 +49,10 @@ def _deformed_types(types: Types, attributes: Attributes) -> tuple[TensorType, .
     return (y,)
 
 
-def _rounded(x: Expr) -> Expr:
-    """The nearest whole number, halves away from 0."""
-    return E.select(x < 0.0, -E.unary("floor", 0.5 - x), E.unary("floor", x + 0.5))
-
-
 def _edges(p: ProgramBuilder, rois: Array, roi: Int, attributes: Attributes, shift: float) -> list[Expr]:
     """Left, top, width, height of a region in elements of the maps, whose last pixels are part of it."""
     edges = [
-        p.let((_rounded(rois[roi, k]) + (1.0 if k > 2 else 0.0)) * attributes["scale"] - shift, "edge")
+        p.let((half_away(rois[roi, k]) + (1.0 if k > 2 else 0.0)) * attributes["scale"] - shift, "edge")
         for k in range(1, 5)
     ]
     sizes = [p.let(E.maximum(edges[n + 2] - edges[n], _LEAST), "size") for n in range(2)]

@@ -12,6 +12,7 @@ from sterna.ir.graph import TensorType
 from sterna.ir.integer import Int, as_int
 from sterna.loops.build import ProgramBuilder, both, equal, number
 from sterna.ops.formulas import count as count_of
+from sterna.ops.formulas import half_away
 from sterna.ops.operator import Attribute, Operator, Types, case, opaque, unfit
 from sterna.ops.types import check_dtype, present, same_dtype
 from sterna.te import expr as E
@@ -113,7 +114,7 @@ def _pool(p: ProgramBuilder, attributes: Attributes) -> None:
         image = p.index(E.cast(rois[roi, 0], "int32"), x.shape[0])
 
         def pixel(k: int) -> Expr:
-            return p.let(E.unary("floor", rois[roi, k] * attributes["scale"] + 0.5), "edge")
+            return p.let(half_away(rois[roi, k] * attributes["scale"]), "edge")
 
         left, top, right, bottom = (pixel(k) for k in range(1, 5))
         parts = [
@@ -186,7 +187,7 @@ OPERATORS: tuple[Operator, ...] = (
         ),
         cases=(
             case(_IMAGE, np.column_stack([_IMAGES, _ROIS]).astype(np.float32), height=2, width=3),
-            case(_IMAGE, np.column_stack([_IMAGES, _ROIS * 2]).astype(np.float32), height=3, width=2, scale=0.5),
+            case(_IMAGE, np.column_stack([_IMAGES, _ROIS * 2 - 1]).astype(np.float32), height=3, width=2, scale=0.5),
         ),
     ),
 )

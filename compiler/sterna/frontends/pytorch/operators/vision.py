@@ -32,6 +32,14 @@ def roi_align(t: Translation) -> Value:
     )  # fmt: skip
 
 
+def roi_pool(t: Translation) -> tuple[Value, None]:
+    """The second result, where each maximum was, only training needs."""
+    shape = (t.integer("pooled_height"), t.integer("pooled_width"))
+    scale = t.number("spatial_scale")
+    y = standard(t, "MaxRoiPool", t.tensor("input"), t.tensor("rois"), pooled_shape=shape, spatial_scale=scale)
+    return y, None
+
+
 def deformed(t: Translation) -> Value:
     pads = (t.integer("pad_h"), t.integer("pad_w"))
     mask = t.maybe("mask") if t.flag("use_mask") else None
@@ -46,5 +54,6 @@ def deformed(t: Translation) -> Value:
 TRANSLATORS: dict[str, Translator] = {
     "torchvision.nms.default": suppressed,
     "torchvision.roi_align.default": roi_align,
+    "torchvision.roi_pool.default": roi_pool,
     "torchvision.deform_conv2d.default": deformed,
 }
