@@ -145,8 +145,15 @@ def reductions(case: Writer) -> None:
     case("_npi_interp", np.sort(normal(6)), normal(6), normal(3, 4) * 2)
     case("_npi_interp", np.sort(normal(6)), normal(6), normal(3, 4) * 2, left=-5.0, right=5.0)
     case("_npi_polyval", normal(4), normal(3, 2))
-    for flag, said in ((-2, {}), (1, {"axis": (0, 1)}), (0, {"ord": 3, "axis": (1,)}), (0, {"ord": 1, "axis": (1, 2)})):
-        case("_npi_norm", x, flag=flag, **{"ord": 2, **said})
+    case("_npi_norm", x, flag=-2, ord=2)
+    for said in ({}, {"axis": (1,)}, {"axis": (2, 0)}):
+        case("_npi_norm", x, flag=1, ord=2, **said)
+    for order in (0, 1, -1, 2, -2, 3, -3, 0.5):
+        for said in ({}, {"axis": (1,)}, {"axis": (1, 2)}):
+            case("_npi_norm", x, flag=-1, ord=order, **said)
+    for order in (2, -2):
+        case("_npi_norm", x, flag=0, ord=order, axis=(0, 2))
+    case("_npi_norm", x, flag=2, ord=2, axis=(1, 2), keepdims=True)
     case("_npx_norm", x, ord=1, axis=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,8 @@ from sterna.ir.graph import Array, Value
 
 
 def quantiles(t: Emitter, x: Value, shares: Array, axes: Sequence[int], method: str, keep: bool = False) -> Value:
-    """The elements at `shares` (0 to 1) of the dimensions `axes`, as NumPy's `quantile` finds them.
+    """The elements at `shares` (0 to 1) of the dimensions `axes`, as NumPy's `quantile` finds them; NaN
+    where one of them is.
 
     Args:
         shares: a number, or a vector, whose dimension is the result's first.
@@ -40,6 +42,8 @@ def quantiles(t: Emitter, x: Value, shares: Array, axes: Sequence[int], method: 
         raise error("E0113", f"{t.kind} with the method {method} is not supported")
     below, above = (t.op("gather", ordered, t.constant(n.astype(np.int64)), axis=len(rest)) for n in (low, high))
     made = between(t, below, above, t.constant(part, x.dtype))
+    lost = t.op("reduce_any", t.op("is_nan", wide), axes=(len(rest),), keep_dims=True)
+    made = t.op("where", lost, t.scalar(math.nan, x.dtype), made)
     made = t.transpose(made, (len(rest), *range(len(rest))))
     ends = [1 if n in axes else x.shape[n] for n in range(x.type.rank)] if keep else [x.shape[n] for n in rest]
     return t.reshape(made, ends if np.ndim(shares) == 0 else [len(places), *ends])

@@ -69,7 +69,7 @@ class Translation(Emitter):
         text = self.said.text(name, default)
         if text.isdecimal() and int(text) < len(_DTYPES):
             text = _DTYPES[int(text)]
-        text = {"bool_": "bool", "float": "float32", "int": "int32"}.get(text, text)
+        text = {"bool_": "bool", "float": "float32", "int": "int64"}.get(text, text)
         if text not in _DTYPES:
             raise error("E0111", f"{self.kind} of the type {text[:40]} is not supported")
         return text

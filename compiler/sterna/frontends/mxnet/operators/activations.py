@@ -52,7 +52,7 @@ def leaky(t: Translation) -> Value | tuple[Value, Value]:
     raise t.unsupported(f"of the kind {kind[:30]}")
 
 
-def _scaled(t: Translation) -> Value:
+def scaled(t: Translation) -> Value:
     """The first operand over the temperature."""
     x = t.floats(t.input(0), t.dtype("float32"))
     heat = t.said.finite("temperature", 1.0)
@@ -73,7 +73,7 @@ def _lengths(t: Translation, x: Value, axis: int, length: Value) -> Value:
 
 def softmax(t: Translation) -> Value:
     """Elements beyond the length of a row (`use_length`) are 0."""
-    x = _scaled(t)
+    x = scaled(t)
     axis = t.axis("axis", -1)
     if t.kind.endswith("softmin"):
         x = t.op("neg", x)
@@ -88,12 +88,12 @@ def softmax(t: Translation) -> Value:
 def log_softmax(t: Translation) -> Value:
     if t.said.flag("use_length"):
         raise t.unsupported("with lengths")
-    return _typed(t, t.op("log_softmax", _scaled(t), axis=t.axis("axis", -1)))
+    return _typed(t, t.op("log_softmax", scaled(t), axis=t.axis("axis", -1)))
 
 
 def masked_softmax(t: Translation) -> Value:
     """Where the mask is 0, so is the result."""
-    x = _scaled(t)
+    x = scaled(t)
     mask = t.truth(t.input(1))
     low = t.number(-1e30 if x.dtype != "float16" else -6e4, x)
     y = t.op("softmax", t.op("where", mask, x, low), axis=t.axis("axis", -1))

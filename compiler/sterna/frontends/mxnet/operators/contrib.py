@@ -9,12 +9,13 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends import fourier
-from sterna.frontends.mxnet.operators.activations import TRANSLATORS as ACTIVATIONS
+from sterna.frontends.mxnet.operators.activations import scaled
 from sterna.frontends.mxnet.operators.layers import TRANSLATORS as LAYERS
 from sterna.frontends.mxnet.operators.layers import spatial
 from sterna.frontends.mxnet.operators.shapes import TRANSLATORS as SHAPES
 from sterna.frontends.mxnet.translation import Translation, Translator
 from sterna.frontends.standard import standard
+from sterna.ir import dtypes
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import as_int
 from sterna.ir.limits import check_table
@@ -37,10 +38,10 @@ def dynamic_reshape(t: Translation) -> Value:
 
 def log_of_masked_softmax(t: Translation) -> Value:
     """-inf where the mask is 0."""
-    made = ACTIVATIONS["_npx_masked_softmax"](t)
-    assert isinstance(made, Value)
-    none = t.op("logical_not", t.truth(t.input(1)))
-    return t.op("where", none, t.number(-math.inf, made), t.op("log", made))
+    x, mask = scaled(t), t.truth(t.input(1))
+    least = float(np.finfo(dtypes.to_numpy(x.dtype)).min)
+    y = t.op("log_softmax", t.op("where", mask, x, t.number(least, x)), axis=t.axis("axis", -1))
+    return t.op("where", mask, y, t.number(-math.inf, y))
 
 
 # ---------------------------------------------------------------- windows

@@ -112,7 +112,8 @@ def lighten(t: Translation) -> Value:
         raise error("E0109", f"{t.kind} of {x.type} by {list(shares)}")
     if t.extent(x, -1) == 1:
         return t.op("identity", x)
-    moved = t.op("add", t.floats(x), t.constant(_LIGHT @ np.array(shares), "float32"))
+    pixels = t.floats(x)
+    moved = t.op("add", pixels, t.constant(_LIGHT @ np.array(shares), pixels.dtype))
     return moved if dtypes.is_float(x.dtype) else t.cast(t.op("clip", moved, min=0.0, max=255.0), x.dtype)
 
 

@@ -180,7 +180,7 @@ def diagonal(t: Translation) -> Value:
     rows, columns = (t.extent(x, n) for n in pair)
     first = (max(-k, 0), max(k, 0))
     count = min(rows - first[0], columns - first[1])
-    if count < 1:
+    if count < 1 and not t.kind.startswith("_np"):
         raise error("E0109", f"{t.kind} {k} of {x.type}")
     places = t.vector([(first[0] + n) * columns + first[1] + n for n in range(count)])
     flat = t.reshape(t.transpose(x, (*rest, *pair)), [*(x.shape[n] for n in rest), rows * columns])

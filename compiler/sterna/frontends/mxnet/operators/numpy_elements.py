@@ -68,14 +68,30 @@ def _shifted(direction: str) -> Binary:
     return lambda t, a, b: t.op("bit_shift", a, b, direction=direction)
 
 
+def _of_bits(name: str) -> Binary:
+    """Of truths, or of the bits of integers."""
+    return lambda t, a, b: t.op(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b)
+
+
+def _with_bits(binary: Binary) -> Translator:
+    """With the bits of a number, which is a truth beside truths."""
+    plain = on_scalar(binary)
+
+    def translate(t: Translation) -> Value | tuple[Value | None, ...]:
+        x = t.input(0)
+        return binary(t, x, t.scalar(t.said.number("scalar", 0.0) != 0, "bool")) if x.dtype == "bool" else plain(t)
+
+    return translate
+
+
 #: Name -> what it does, and whether the number of a scalar form may come first, too.
 _BINARIES: dict[str, tuple[Binary, bool]] = {
     "arctan2": (_of_floats(arc_tangent), True),
-    "bitwise_and": (lambda t, a, b: t.op("bitwise_and", a, b), False),
+    "bitwise_and": (_of_bits("and"), False),
     "bitwise_left_shift": (_shifted("LEFT"), True),
-    "bitwise_or": (lambda t, a, b: t.op("bitwise_or", a, b), False),
+    "bitwise_or": (_of_bits("or"), False),
     "bitwise_right_shift": (_shifted("RIGHT"), True),
-    "bitwise_xor": (lambda t, a, b: t.op("bitwise_xor", a, b), False),
+    "bitwise_xor": (_of_bits("xor"), False),
     "copysign": (_of_floats(_with_sign), True),
     "floor_divide": (_floor_quotient, True),
     "fmax": (_either("maximum"), False),
@@ -120,13 +136,14 @@ def close(t: Translation) -> Value:
     if t.said.flag("equal_nan", default=True):
         found = t.op("logical_or", found, t.op("logical_and", t.op("is_nan", a), t.op("is_nan", b)))
     y = t.op("reduce_all", found, axes=tuple(range(found.type.rank)), keep_dims=False)
-    return t.cast(y if t.is_numpy else t.reshape(y, [1]), "float32")
+    return t.cast(y if t.is_numpy else t.reshape(y, [1]), "uint8")
 
 
 def _named() -> dict[str, Translator]:
     table: dict[str, Translator] = {}
     for name, (binary, turns) in _BINARIES.items():
-        table |= {f"_npi_{name}": on_two(binary), f"_npi_{name}_scalar": on_scalar(binary)}
+        scalar = _with_bits(binary) if name in ("bitwise_and", "bitwise_or", "bitwise_xor") else on_scalar(binary)
+        table |= {f"_npi_{name}": on_two(binary), f"_npi_{name}_scalar": scalar}
         if turns:
             table[f"_npi_r{name}_scalar"] = on_scalar(binary, turned=True)
     return table

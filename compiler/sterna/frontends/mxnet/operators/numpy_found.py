@@ -35,8 +35,11 @@ def unique(t: Translation) -> tuple[Value, ...]:
 
 
 def masked(t: Translation) -> Value:
-    """boolean_mask: the slices where a vector is not 0."""
-    return standard(t, "Compress", t.input(0), t.truth(t.input(1)), axis=t.axis("axis", 0))
+    """boolean_mask: the slices where a vector, as long as the dimension, is not 0."""
+    x, mask, axis = t.input(0), t.input(1), t.axis("axis", 0)
+    if mask.shape != x.shape[axis : axis + 1]:
+        raise error("E0108", f"{t.kind} of {x.type} along dimension {axis} by {mask.type}")
+    return standard(t, "Compress", x, t.truth(mask), axis=axis)
 
 
 def indexed(t: Translation) -> Value:
@@ -68,26 +71,38 @@ def number_under_mask(t: Translation) -> Value:
 
 
 def tensor_under_mask(t: Translation) -> Value:
-    """Values one after the other where the mask is true, or one that stands for all."""
+    """Values where the mask is true: one of them; one for all that is true, of the sizes before and after the mask's
+    dimensions; or one for each, in the mask's first dimension. Their number must be that of what is true."""
     x, mask, start = _under_mask(t)
     values, given = t.cast(t.input(2), x.dtype), t.truth(t.input(1))
-    if not values.type.rank:
-        return t.op("where", mask, values, x)
-    if values.type.rank <= start or values.shape[start] == 1:
-        return t.op("where", mask, t.reshape(values, [*values.shape, *[1] * (x.type.rank - values.type.rank)]), x)
-    flat = t.reshape(given, [given.type.elements])
-    places = t.op("sub", t.op("cumulative_sum", t.cast(flat, "int64"), axis=0), t.scalar(1, "int64"))
-    last = t.op("sub", t.reshape(t.dimensions([values.shape[start]]), []), t.scalar(1, "int64"))
-    places = t.op("minimum", t.op("maximum", places, t.scalar(0, "int64")), last)
+    if all(size == 1 for size in values.shape):
+        return t.op("where", mask, t.reshape(values, []), x)
+    before, after = x.shape[:start], x.shape[start + given.type.rank :]
+    own = values.shape[start : values.type.rank - len(after)]
+    if values.shape != (*before, *own, *after) or len(own) > 1:
+        raise error("E0108", f"{t.kind} of {x.type} where {given.type} from dimension {start} by {values.type}")
+    ones = [1] * given.type.rank
+    if not own or own[0] == 1:
+        return t.op("where", mask, t.reshape(values, [*before, *ones, *after]), x)
+    flat = t.cast(t.reshape(given, [given.type.elements]), "int64")
+    found, zero = t.sum(flat, (0,), keep=False), t.scalar(0, "int64")
+    count = t.reshape(t.dimensions([own[0]]), [])
+    x = t.agree(x, t.op("logical_or", t.op("equal", found, count), t.op("equal", found, zero)))
+    if own[0] == 0:
+        return x
+    one = t.scalar(1, "int64")
+    places = t.op("sub", t.op("cumulative_sum", flat, axis=0), one)
+    places = t.op("minimum", t.op("maximum", places, zero), t.op("sub", count, one))
     rows = t.op("gather", values, places, axis=start)
-    rest = [*x.shape[:start], *given.shape, *rows.shape[start + 1 :]]
-    return t.op("where", mask, t.reshape(rows, [*rest, *[1] * (x.type.rank - len(rest))]), x)
+    return t.op("where", mask, t.reshape(rows, [*before, *given.shape, *after]), x)
 
 
 def _part(t: Translation, x: Value) -> tuple[Value, list[list[int]]]:
     """Which elements are in a slice (broadcast), and for every dimension where a position is in the slice."""
     begins, ends = t.said.optional_integers("begin"), t.said.optional_integers("end")
     steps = t.said.optional_integers("step", ())
+    if not x.type.rank:
+        raise error("E0108", f"{t.kind} of {x.type}")
     if max(len(begins), len(ends), len(steps)) > x.type.rank:
         raise error("E0109", f"{t.kind} of {x.type} from {list(begins)} to {list(ends)}")
     inside: Value | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sterna.errors import error
@@ -229,30 +231,68 @@ def tensor_solve(t: Translation) -> Value:
     return t.reshape(x, width)
 
 
-def norm(t: Translation) -> Value:
-    """Of vectors of any order (flags 0, -1), the root of squares (-2, 1), or the sum of singular values (2)."""
-    x, flag, order = t.floats(t.input(0)), t.said.integer("flag", -2), t.said.finite("ord", 2.0)
-    keep = t.said.flag("keepdims")
-    axes = t.axes("axis", "")
-    if flag == 2 or (flag == -1 and len(axes) == 2):
-        rest = [n for n in range(x.type.rank) if n not in axes]
-        named = axes_of(t.said.integers("axis", tuple(range(x.type.rank))), x.type.rank)
-        s = rotations.singular(t, t.transpose(x, (*rest, *named)))[1]
-        made = t.sum(s, (s.type.rank - 1,), keep=False)
-        return t.reshape(made, [1 if n in axes else x.shape[n] for n in range(x.type.rank)]) if keep else made
-    if flag in (-2, -1, 1) or order == 2:
-        return t.op("sqrt", t.sum(t.op("mul", x, x), axes, keep))
+def _matrix_norm(t: Translation, x: Value, flag: int, order: float) -> Value:
+    """Of matrices in the last two dimensions, which stay with the size 1: Frobenius's, the nuclear one, or by order.
+
+    MXNet takes every positive order but 1 and 2 for infinity, and every other one but -1 and -2 for -infinity.
+    """
+    rows, across = x.type.rank - 2, x.type.rank - 1
+    if flag == 1:
+        return t.op("sqrt", t.sum(t.op("mul", x, x), (rows, across)))
+    best = "reduce_max" if order > 0 else "reduce_min"
+    if flag == 2 or abs(order) == 2:
+        s = rotations.singular(t, x)[1]
+        last = s.type.rank - 1
+        made = t.sum(s, (last,)) if flag == 2 else t.op(best, s, axes=(last,), keep_dims=True)
+        return t.spread(made, last)
+    first, second = (rows, across) if abs(order) == 1 else (across, rows)
+    return t.op(best, t.sum(t.op("abs", x), (first,)), axes=(second,), keep_dims=True)
+
+
+def _vector_norm(t: Translation, x: Value, axis: int, order: float) -> Value:
+    """Of an order that may be 0, infinite or negative, along a dimension, which stays with the size 1."""
     size = t.op("abs", x)
-    if flag != 0:
-        raise t.unsupported(f"of the kind {flag}")
-    if len(axes) == 2 and order in (1, -1):
-        rows, across = axes_of(t.said.integers("axis"), x.type.rank)
-        sums = t.sum(size, (rows,))
-        best = t.op("reduce_max" if order > 0 else "reduce_min", sums, axes=(across,), keep_dims=True)
-        return best if keep else t.reshape(best, [s for n, s in enumerate(x.shape) if n not in axes])
+    if math.isinf(order):
+        return t.op("reduce_max" if order > 0 else "reduce_min", size, axes=(axis,), keep_dims=True)
+    given = t.truth(x)
     if order == 0:
-        return t.sum(t.cast(t.truth(x), x.dtype), axes, keep)
-    return t.power(t.sum(t.power(size, order), axes, keep), 1 / order)
+        return t.sum(t.cast(given, x.dtype), (axis,))
+    if order == 2:
+        return t.op("sqrt", t.sum(t.op("mul", x, x), (axis,)))
+    if order > 0:
+        return t.power(t.sum(t.power(size, order), (axis,)), 1 / order)
+    # MXNet leaves zeros out, whose negative powers are infinite.
+    one, zero = t.number(1, x), t.number(0, x)
+    powers = t.op("where", given, t.power(t.op("where", given, size, one), order), zero)
+    whole = t.sum(powers, (axis,))
+    none = t.op("equal", whole, zero)
+    return t.op("where", none, zero, t.power(t.op("where", none, one, whole), 1 / order))
+
+
+def norm(t: Translation) -> Value:
+    """By the flags that `numpy.linalg.norm` of MXNet writes: the root of squares of all elements (-2), Frobenius's norm
+    (1), the nuclear norm (2), or by `ord` (-1, 0). Without an axis matrices are the last two dimensions."""
+    x, flag, order = t.floats(t.input(0)), t.said.integer("flag", -1), t.said.number("ord", 2.0)
+    if flag not in (-2, -1, 0, 1, 2) or math.isnan(order):
+        raise t.unsupported(f"of the kind {flag} and the order {order}")
+    rank = x.type.rank
+    named = axes_of(t.said.integers("axis", ()), rank)
+    if flag == -2:
+        named = named or tuple(range(rank))
+        made = t.op("sqrt", t.sum(t.op("mul", x, x), tuple(range(rank))))
+    else:
+        named = named or tuple(range(max(rank - 2, 0), rank))
+    if (len(named) != rank if flag == -2 else len(named) not in (1, 2)) or len({*named}) < len(named):
+        raise error("E0109", f"{t.kind} {flag} of {x.type} over {list(named)}")
+    if flag != -2 and len(named) == 2:
+        rest = [n for n in range(rank) if n not in named]
+        made = _matrix_norm(t, t.transpose(x, (*rest, *named)), flag, order)
+    elif flag == 2:
+        raise error("E0108", f"{t.kind} {flag} of vectors of {x.type}")
+    elif flag != -2:
+        made = _vector_norm(t, x, named[0], 2 if flag == 1 else order)
+    keep = t.said.flag("keepdims")
+    return t.reshape(made, [1 if n in named else x.shape[n] for n in range(rank) if keep or n not in named])
 
 
 TRANSLATORS: dict[str, Translator] = {

@@ -160,8 +160,15 @@ def pad(t: Translation) -> Value:
 
 
 # ---------------------------------------------------------------- diagonals and triangles
+def diagonal_of_matrix(t: Translation) -> Value:
+    """Nothing where the offset is beyond the matrix."""
+    if t.input(0).type.rank < 2:
+        raise error("E0108", f"{t.kind} takes tensors of at least 2 dimensions, not {t.input(0).type}")
+    return diagonal(t)
+
+
 def trace(t: Translation) -> Value:
-    found = diagonal(t)
+    found = diagonal_of_matrix(t)
     return t.sum(found, (found.type.rank - 1,), keep=False)
 
 
@@ -289,7 +296,7 @@ def repeated(t: Translation) -> Value:
 TRANSLATORS: dict[str, Translator] = {
     **{f"{prefix}atleast_{n}d": _at_least(n) for n in (1, 2, 3) for prefix in ("_np_", "_npi_")},
     **dict.fromkeys(("_np_diagflat", "_npi_diagflat"), matrix_of_diagonal),
-    **dict.fromkeys(("_np_diagonal", "_npi_diagonal"), diagonal),
+    **dict.fromkeys(("_np_diagonal", "_npi_diagonal"), diagonal_of_matrix),
     **dict.fromkeys(("_np_moveaxis", "_npi_moveaxis"), move_axes),
     **dict.fromkeys(("_np_roll", "_npi_roll"), roll),
     **dict.fromkeys(("_np_trace", "_npi_trace"), trace),

@@ -18,6 +18,8 @@ def percentile(t: Translation) -> Value:
         shares = np.asarray(t.said.finite("q_scalar"))
     else:
         shares = np.asarray(t.array(1, "the shares"), np.float64)
+        if shares.ndim > 1:
+            raise error("E0108", f"{t.kind} takes a share, or a vector of them, not {t.input(1).type}")
     if not ((shares >= 0) & (shares <= 100)).all():
         raise error("E0109", f"{t.kind} of shares that are not from 0 to 100")
     method = t.said.text("interpolation", "linear")
@@ -44,8 +46,10 @@ def average(t: Translation) -> tuple[Value, ...]:
 
 
 def differences(t: Translation) -> Value:
-    x, axis = t.input(0), t.axis("axis", -1)
-    for _ in range(t.said.integer("n", 1)):
+    x, axis, times = t.input(0), t.axis("axis", -1), t.said.integer("n", 1)
+    if times < 0:
+        raise error("E0109", f"{t.kind} {times} times")
+    for _ in range(times):
         size = t.extent(x, axis)
         if size < 1:
             break
@@ -76,15 +80,21 @@ def counts(t: Translation) -> Value:
     x, least = t.input(0), t.said.integer("minlength", 0)
     if x.type.rank != 1:
         raise error("E0108", f"{t.kind} takes a vector, not {x.type}")
+    if dtypes.is_float(x.dtype):
+        raise error("E0111", f"{t.kind} of the type {x.dtype} is not supported")
+    by = t.input(1) if t.said.flag("has_weights") else None
+    if by is not None and by.shape != x.shape:
+        raise error("E0108", f"{t.kind} of {x.type} by {by.type}")
     if x.data is None:
         title = f"{t.kind} of numbers that are computed: the largest of them says how long the result is"
         raise error("E0107", title, fix="compare with numbers in order instead: sum(one_hot(x, count), axis=0)")
+    if np.min(x.data, initial=0) < 0:
+        raise error("E0109", f"{t.kind} of {int(np.min(x.data))}")
     size = max(least, int(np.max(x.data, initial=-1)) + 1)
     check_table(size, int(np.size(x.data)))
     hits = t.op("equal", t.spread(t.integral(x), 1), t.counting(size))
-    if not t.said.flag("has_weights"):
+    if by is None:
         return t.sum(t.cast(hits, "int64"), (0,), keep=False)
-    by = t.input(1)
     return t.sum(t.op("mul", t.cast(hits, by.dtype), t.spread(by, 1)), (0,), keep=False)
 
 

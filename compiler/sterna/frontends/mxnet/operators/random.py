@@ -152,16 +152,34 @@ def _numpy(draw: Draw, *names: tuple[str, float], before: bool = False) -> Trans
     return translate
 
 
+def _below(t: Translation, shape: Shape, end: Int) -> Value:
+    """Integers from 0 to `end` without it, as int64.
+
+    One share has 24 bits. For ends above, which are at most 2^62, the remainder of 63 bits is taken: then the
+    probabilities of any two numbers differ by a factor of at most 1 + end / 2^62.
+    """
+    if end.is_const and int(end) > 1 << 24:
+        made: Value | None = None
+        for _ in range(3):
+            bits = t.cast(t.op("mul", shares(t, shape), t.scalar(2.0**21, "float32")), "int64")
+            made = bits if made is None else t.op("add", t.op("mul", made, t.scalar(1 << 21, "int64")), bits)
+        assert made is not None
+        return t.op("mod", made, t.scalar(int(end), "int64"))
+    count = t.reshape(t.dimensions([end]), [])
+    steps = t.cast(t.op("floor", t.op("mul", shares(t, shape), t.cast(count, "float32"))), "int64")
+    # The product of a share near 1 may be rounded up to the end, which is not part of the range.
+    return t.op("minimum", steps, t.op("sub", count, t.scalar(1, "int64")))
+
+
 def integers(t: Translation) -> Value:
     """From `low` to `high` without it."""
     low, high = t.said.integer("low"), t.said.integer("high")
     if high <= low:
         raise error("E0109", f"{t.kind} from {low} to {high}")
-    steps = t.op("floor", t.op("mul", shares(t, _shape(t, "shape")), t.scalar(high - low, "float32")))
-    # The product of a share near 1 may be rounded up to the end, which is not part of the range.
-    steps = t.op("minimum", steps, t.scalar(high - low - 1, "float32"))
+    if high - low > 1 << 62:
+        raise t.unsupported(f"from {low} to {high}")
     dtype = t.dtype("int32")
-    return t.cast(t.op("add", t.cast(steps, "int64"), t.scalar(low, "int64")), dtype)
+    return t.cast(t.op("add", _below(t, _shape(t, "shape"), as_int(high - low)), t.scalar(low, "int64")), dtype)
 
 
 def bernoulli(t: Translation) -> Value:
@@ -176,6 +194,8 @@ def bernoulli(t: Translation) -> Value:
 def shuffled(t: Translation) -> Value:
     """Rows in the order of random numbers."""
     x = t.input(0)
+    if not x.type.rank:
+        raise error("E0108", f"{t.kind} of {x.type}")
     return t.op("gather", x, _order(t, x.shape[0], x.shape[0]), axis=0)
 
 
@@ -185,6 +205,18 @@ def _order(t: Translation, size: Int, count: Int, scores: Value | None = None) -
         sources=t.sources, name=t.name,
     )  # fmt: skip
     return order
+
+
+def _usable(t: Translation, weights: Value, size: Int) -> Value:
+    """Weights of which none is below 0, and one at least is above it: a run with others fails."""
+    if weights.shape != (size,):
+        raise error("E0108", f"{t.kind} of {size} by {weights.type}")
+    if weights.data is not None and not (np.all(weights.data >= 0) and np.any(weights.data > 0)):
+        raise error("E0109", f"{t.kind} by weights that are below 0, or all 0")
+    zero, axes = t.number(0, weights), (0,)
+    some = t.op("reduce_any", t.op("greater", weights, zero), axes=axes, keep_dims=False)
+    right = t.op("reduce_all", t.op("greater_equal", weights, zero), axes=axes, keep_dims=False)
+    return weights if weights.data is not None else t.agree(weights, some, right)
 
 
 def chosen(t: Translation) -> Value:
@@ -197,26 +229,29 @@ def chosen(t: Translation) -> Value:
     weights = operands.pop() if t.said.flag("weighted") else None
     rows = operands[0] if operands else None
     size = as_int(t.said.integer("a")) if rows is None else rows.shape[0]
+    if size.is_const and int(size) < 1:
+        raise error("E0109", f"{t.kind} of {size}")
+    if weights is not None:
+        weights = _usable(t, t.cast(weights, "float32"), size)
     shape = _shape(t, "size")
     count = as_int(1)
     for each in shape:
         count = count * each
     if t.said.flag("replace", default=True):
-        u = shares(t, [count])
         if weights is None:
-            wide = t.op("floor", t.op("mul", u, t.cast(t.reshape(t.dimensions([size]), []), "float32")))
-            places = t.cast(wide, "int64")
+            places = _below(t, [count], size)
         else:
-            ends = t.op("cumulative_sum", t.cast(weights, "float32"), axis=0)
-            passed = t.op("less_equal", ends, t.spread(u, 1))
-            places = t.sum(t.cast(passed, "int64"), (1,), keep=False)
-        last = t.op("sub", t.reshape(t.dimensions([size]), []), t.scalar(1, "int64"))
-        places = t.op("minimum", places, last)
+            ends = t.op("cumulative_sum", weights, axis=0)
+            passed = t.op("less_equal", ends, t.spread(shares(t, [count]), 1))
+            last = t.op("sub", t.reshape(t.dimensions([size]), []), t.scalar(1, "int64"))
+            places = t.op("minimum", t.sum(t.cast(passed, "int64"), (1,), keep=False), last)
+    elif count.is_const and size.is_const and int(count) > int(size):
+        raise error("E0109", f"{t.kind} of {count} out of {size}")
     else:
         scores = None
         if weights is not None:
             noise = _gumbel(t, [size], [t.scalar(0, "float32"), t.scalar(1, "float32")])
-            scores = t.op("add", t.op("log", t.cast(weights, "float32")), noise)
+            scores = t.op("add", t.op("log", weights), noise)
         places = _order(t, size, count, scores)
     places = t.reshape(places, shape)
     return places if rows is None else t.op("gather", rows, places, axis=0)
