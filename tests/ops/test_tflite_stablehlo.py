@@ -13,48 +13,14 @@ from flatbuffers import flexbuffers
 from sterna.debug.interpret import interpret
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
-from support.tflite_builder import ModelWriter, reference
+from support.stablehlo_models import compared, model
+from support.tflite_builder import ModelWriter
 
 RNG = np.random.default_rng(12)
 X, Y = RNG.normal(size=(2, 3, 4, 5)).astype(np.float32)
 WHOLE = RNG.integers(-9, 9, (2, 3, 4)).astype(np.int32)
 POSITIVE = np.abs(X) + np.float32(0.1)
 ROW = RNG.normal(size=(6, 4)).astype(np.float32)
-
-
-def model(
-    op: str,
-    operands: list[np.ndarray],
-    held: tuple[int, ...],
-    result: np.ndarray,
-    options: str = "",
-    inner: tuple[str, str] = ("", ""),
-    **settings: Any,
-) -> ModelWriter:
-    """One operator; `inner`: the operator of its inner graph of two elements, and the setting that names this graph."""
-    writer = ModelWriter()
-    places = [writer.main.constant(x) if n in held else writer.main.input(x) for n, x in enumerate(operands)]
-    made = writer.main.output(result.dtype.name, result.shape)
-    if inner[0]:
-        body = writer.graph("body")
-        a, b = (body.tensor(result.dtype.name, ()) for _ in range(2))
-        c = body.tensor(result.dtype.name, ())
-        body.inputs, body.outputs = [a, b], [c]
-        table = {"ADD": "AddOptions", "MUL": "MulOptions", "MAXIMUM": "MaximumMinimumOptions"}.get(inner[0], "")
-        body.op(inner[0], [a, b], [c], table)
-        settings[inner[1]] = 1
-    writer.main.op(op, places, [made], options, **settings)
-    return writer
-
-
-def compared(folder: Path, writer: ModelWriter, wanted: np.ndarray, by_litert: bool = True) -> None:
-    (folder / "model.tflite").write_bytes(writer.content())
-    (found,) = interpret(read_model(folder / "model.tflite"), writer.feeds).values()
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    if by_litert:
-        ((theirs,),) = reference(writer.content(), [writer.feeds])
-        np.testing.assert_allclose(found, theirs, rtol=1e-5, atol=1e-6)
 
 
 #: Operator, operands, NumPy's result, the positions of constants, the table of settings, settings.

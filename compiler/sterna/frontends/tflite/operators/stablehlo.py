@@ -13,6 +13,15 @@ import numpy as np
 from sterna.errors import error
 from sterna.frontends.contractions import contracted
 from sterna.frontends.standard import standard, standard_results
+from sterna.frontends.tflite.operators.stablehlo_windows import (
+    cut,
+    edged,
+    reduce,
+    reduce_window,
+    reduce_window_of_lite,
+    reducer_of,
+    spread,
+)
 from sterna.frontends.tflite.translation import Translation, Translator
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
@@ -39,9 +48,14 @@ def _core(operator: str) -> Translator:
     return translate
 
 
-def _either(of_bools: str, of_bits: str) -> Translator:
-    """Of truths, or of the bits of integers."""
-    return lambda t: t.op(of_bools if t.input(0).dtype == "bool" else of_bits, t.input(0), t.input(1))
+def _either(of_bools: str, of_numbers: str) -> Translator:
+    """Of truths, or of numbers (`AND` and `OR`: of their bits)."""
+
+    def translate(t: Translation) -> Value:
+        _plain(t)
+        return t.op(of_bools if t.input(0).dtype == "bool" else of_numbers, t.input(0), t.input(1))
+
+    return translate
 
 
 def _cubic_root(t: Translation) -> Value:
@@ -60,7 +74,10 @@ def _compare(t: Translation) -> Value:
     operator, negated = _COMPARED.get(int(t.option("comparison_direction", 0)), ("", False))
     if not operator:
         raise t.unsupported(f"by {t.option('comparison_direction')}")
-    found = t.op(operator, t.input(0), t.input(1))
+    a, b = t.input(0), t.input(1)
+    if a.dtype == "bool" and operator != "equal":
+        a, b = t.cast(a, "int32"), t.cast(b, "int32")  # what is false comes first
+    found = t.op(operator, a, b)
     return t.op("logical_not", found) if negated else found
 
 
@@ -102,10 +119,23 @@ def _concatenate(t: Translation) -> Value:
     return t.op("concat", *(t.input(n) for n in range(len(t.inputs))), axis=int(t.option("dimension", 0)))
 
 
+def _is_within(sizes: Sequence[IntLike], x: Value) -> bool:
+    """Whether a part of such sizes is one of the tensor; what is only known at run time may be."""
+    return len(sizes) == x.type.rank and all(
+        (not as_int(size).is_const or int(size) >= 0) and (not as_int(whole - size).is_const or int(whole - size) >= 0)
+        for size, whole in zip(sizes, x.shape, strict=True)
+    )
+
+
 def _slice(t: Translation) -> Value:
     x = t.input(0)
     first, end, steps = (t.option(name, ()) for name in ("start_indices", "limit_indices", "strides"))
-    if not len(first) == len(end) == len(steps) == x.type.rank or min(steps, default=1) < 1:
+    if (
+        not len(first) == len(end) == len(steps) == x.type.rank
+        or min(*steps, 1) < 1
+        or any(not 0 <= a <= b for a, b in zip(first, end, strict=True))
+        or not _is_within(end, x)
+    ):
         raise error("E0108", f"{t.kind} of {x.type} from {list(first)} to {list(end)}")
     sizes = tuple(-(-(b - a) // s) for a, b, s in zip(first, end, steps, strict=True))
     return t.op("slice", x, starts=tuple(first), sizes=sizes, steps=tuple(steps))
@@ -134,16 +164,20 @@ def _moving(t: Translation, x: Value, start: Value, sizes: Sequence[IntLike]) ->
 
 def _dynamic_slice(t: Translation) -> Value:
     x, sizes = t.input(0), t.option("slice_sizes", ())
-    if len(sizes) != x.type.rank:
+    if not _is_within(sizes, x):
         raise error("E0108", f"{t.kind} of {x.type} to {list(sizes)}")
+    if not x.type.rank:
+        return t.op("identity", x)
     return _moving(t, x, _starts(t, 1, x, sizes), sizes)
 
 
 def _dynamic_update(t: Translation) -> Value:
     """A part that begins at a computed place anew."""
     x, update = t.input(0), t.input(1)
-    if update.type.rank != x.type.rank:
+    if not _is_within(update.shape, x):
         raise error("E0108", f"{t.kind} of {x.type} by {update.type}")
+    if not x.type.rank:
+        return t.op("identity", update)
     start = _starts(t, 2, x, update.shape)
     rank = x.type.rank
     columns = []
@@ -156,48 +190,13 @@ def _dynamic_update(t: Translation) -> Value:
     return standard(t, "ScatterND", x, places, update)
 
 
-def _spread(t: Translation, x: Value, gaps: Sequence[int], value: Value) -> Value:
-    """So many elements of a value between neighbours."""
-    for n, gap in enumerate(gaps):
-        if gap < 0:
-            raise error("E0109", f"{t.kind} with gaps of {gap}")
-        size = x.shape[n]
-        if not gap or size == 0:
-            continue
-        wide = t.reshape(x, [*x.shape[: n + 1], 1, *x.shape[n + 1 :]])
-        fill = t.op("expand", value, shape=(*x.shape[: n + 1], gap, *x.shape[n + 1 :]))
-        both = t.op("concat", wide, fill, axis=n + 1)
-        both = t.reshape(both, [size * (gap + 1) if m == n else s for m, s in enumerate(x.shape)])
-        x = _cut(t, both, n, 0, size * (gap + 1) - gap)
-    return x
-
-
-def _cut(t: Translation, x: Value, axis: int, first: IntLike, size: IntLike) -> Value:
-    starts = tuple(first if n == axis else 0 for n in range(x.type.rank))
-    sizes = tuple(size if n == axis else s for n, s in enumerate(x.shape))
-    return t.op("slice", x, starts=starts, sizes=sizes, steps=(1,) * x.type.rank)
-
-
-def _edged(t: Translation, x: Value, low: Sequence[int], high: Sequence[int], value: Value) -> Value:
-    """A value around a tensor; where amounts are negative, less of it."""
-    for n, (a, b) in enumerate(zip(low, high, strict=True)):
-        x = _cut(t, x, n, max(-a, 0), x.shape[n] - max(-a, 0) - max(-b, 0)) if min(a, b) < 0 else x
-        for amount, is_first in ((a, True), (b, False)):
-            if amount > 0:
-                fill = t.op(
-                    "expand", value, shape=tuple(as_int(amount) if m == n else s for m, s in enumerate(x.shape))
-                )
-                x = t.op("concat", *((fill, x) if is_first else (x, fill)), axis=n)
-    return x
-
-
 def _pad(t: Translation) -> Value:
     x = t.input(0)
     low, high, gaps = (t.option(name, ()) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
     if not len(low) == len(high) == len(gaps) == x.type.rank:
         raise error("E0108", f"{t.kind} of {x.type} by {list(low)}, {list(high)}, {list(gaps)}")
     value = t.reshape(t.input(1), ())
-    return _edged(t, _spread(t, x, gaps, value), low, high, value)
+    return edged(t, spread(t, x, gaps, value), low, high, value)
 
 
 def _dilate(t: Translation) -> Value:
@@ -205,7 +204,7 @@ def _dilate(t: Translation) -> Value:
     x, factors = t.input(0), t.integers(1, "distances")
     if len(factors) != x.type.rank or min(factors, default=1) < 1:
         raise error("E0108", f"{t.kind} of {x.type} by {factors}")
-    return _spread(t, x, [n - 1 for n in factors], t.reshape(t.input(2), ()))
+    return spread(t, x, [n - 1 for n in factors], t.reshape(t.input(2), ()))
 
 
 def _iota(t: Translation) -> Value:
@@ -243,96 +242,6 @@ def _dot_general(t: Translation) -> Value:
     return t.reshape(made, [*lead, *(a.shape[n] for n in left), *(b.shape[n] for n in right)])
 
 
-#: The one operator of an inner graph -> the reduction, its elements' join, and what joins without a change.
-_REDUCERS: dict[str, tuple[str, str]] = {
-    "ADD": ("reduce_sum", "add"), "MUL": ("reduce_prod", "mul"), "MULTIPLY": ("reduce_prod", "mul"),
-    "MAXIMUM": ("reduce_max", "maximum"), "MINIMUM": ("reduce_min", "minimum"),
-    "LOGICAL_AND": ("reduce_all", "logical_and"), "AND": ("reduce_all", "logical_and"),
-    "LOGICAL_OR": ("reduce_any", "logical_or"), "OR": ("reduce_any", "logical_or"),
-}  # fmt: skip
-
-
-def _reducer(t: Translation) -> tuple[str, str]:
-    name = str(t.option("reducer", "")).removeprefix("STABLEHLO_")
-    if name not in _REDUCERS:
-        raise t.unsupported(f"by a graph that is not one sum, product, maximum or minimum ({name or 'several'})")
-    return _REDUCERS[name]
-
-
-def _reduce(t: Translation) -> Value:
-    if len(t.inputs) != 2:
-        raise t.unsupported(f"of {len(t.inputs) // 2} tensors")
-    x, start = t.input(0), t.reshape(t.input(1), ())
-    operator, join = _reducer(t)
-    return t.op(join, t.op(operator, x, axes=tuple(t.option("dimensions", ())), keep_dims=False), start)
-
-
-def _windows(
-    t: Translation,
-    x: Value,
-    start: Value,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    steps: Sequence[int],
-    join: str,
-) -> Value:
-    """The join of all elements of each window, one dimension after the other."""
-    for n, (size, stride, step) in enumerate(zip(sizes, strides, steps, strict=True)):
-        if min(size, stride, step) < 1:
-            raise error("E0109", f"{t.kind} of windows of {size} elements, {step} apart, by {stride}")
-        extent = t.extent(x, n)
-        count = max((extent - (size - 1) * step - 1) // stride + 1, 0)
-        if size == 1 and stride == 1:
-            continue
-        check_table(size)
-        taps = [
-            t.op(
-                "slice", x, starts=tuple(k * step if m == n else 0 for m in range(x.type.rank)),
-                sizes=tuple(as_int(count) if m == n else s for m, s in enumerate(x.shape)),
-                steps=tuple(stride if m == n else 1 for m in range(x.type.rank)),
-            )
-            for k in range(size)
-        ]  # fmt: skip
-        x = taps[0]
-        for tap in taps[1:]:
-            x = t.op(join, x, tap)
-    return t.op(join, x, start)
-
-
-def _reduce_window(t: Translation) -> Value:
-    x = t.input(0)
-    if len(t.inputs) != 2:
-        raise t.unsupported(f"of {len(t.inputs) // 2} tensors")
-    rank, start = x.type.rank, t.reshape(t.input(1), ())
-    _, join = _reducer(t)
-
-    def option(name: str, default: int) -> tuple[int, ...]:
-        values = tuple(t.option(name, ())) or (default,) * rank
-        if len(values) != rank:
-            raise error("E0108", f"{t.kind} of {x.type} with {name} {list(values)}")
-        return values
-
-    pads = tuple(t.option("padding", ())) or (0,) * (2 * rank)
-    if len(pads) != 2 * rank:
-        raise error("E0108", f"{t.kind} of {x.type} with padding {list(pads)}")
-    x = _edged(t, _spread(t, x, [n - 1 for n in option("base_dilations", 1)], start), pads[::2], pads[1::2], start)
-    return _windows(
-        t, x, start, option("window_dimensions", 1), option("window_strides", 1), option("window_dilations", 1), join
-    )
-
-
-def _reduce_window_of_lite(t: Translation) -> Value:
-    """REDUCE_WINDOW: sizes, strides and distances are operands, and the reduction is a setting."""
-    names = {1: "add", 2: "mul", 3: "minimum", 4: "maximum", 5: "logical_and", 6: "logical_or"}
-    join = names.get(int(t.option("reduce_function", 0)))
-    if join is None:
-        raise t.unsupported(f"by the function {t.option('reduce_function')}")
-    sizes, strides, steps = (t.integers(n, "windows") for n in (2, 3, 4))
-    if not len(sizes) == len(strides) == len(steps) == t.input(0).type.rank:
-        raise error("E0108", f"{t.kind} of {t.input(0).type} by windows {sizes}")
-    return _windows(t, t.input(0), t.reshape(t.input(1), ()), sizes, strides, steps, join)
-
-
 # ---------------------------------------------------------------- gather and scatter
 def _index_rows(t: Translation, indices: Value) -> Value:
     """Indices with their vectors in the last dimension."""
@@ -345,6 +254,11 @@ def _index_rows(t: Translation, indices: Value) -> Value:
     return t.transpose(indices, (*(n for n in range(rank) if n != place), place))
 
 
+def _are_places(dimensions: Sequence[int], rank: int) -> bool:
+    """Whether these are different dimensions of so many."""
+    return len({*dimensions}) == len(dimensions) and all(0 <= n < rank for n in dimensions)
+
+
 def _gather(t: Translation) -> Value:
     """Parts of such sizes that begin where vectors of indices say, kept inside."""
     x, rows = t.input(0), t.cast(_index_rows(t, t.input(1)), "int64")
@@ -352,7 +266,14 @@ def _gather(t: Translation) -> Value:
     collapsed, offsets = tuple(t.option("collapsed_slice_dims", ())), tuple(t.option("offset_dims", ()))
     rank, lead = x.type.rank, rows.shape[:-1]
     kept = [n for n in range(rank) if n not in collapsed]
-    if len(sizes) != rank or t.extent(rows, -1) != len(starts) or len(offsets) != len(kept):
+    wrong = (
+        t.extent(rows, -1) != len(starts)
+        or len(offsets) != len(kept)
+        or not _are_places(starts, rank)
+        or not _are_places(collapsed, rank)
+        or not _are_places(offsets, len(lead) + len(kept))
+    )
+    if wrong or not _is_within(sizes, x) or any(sizes[n] > 1 for n in collapsed):
         raise error("E0108", f"{t.kind} of {x.type} by {t.input(1).type} to {list(sizes)}")
     window = [as_int(sizes[n]) for n in kept]
     columns = []
@@ -361,7 +282,7 @@ def _gather(t: Translation) -> Value:
         within = t.reshape(t.counting(sizes[n]) if n in kept else t.scalar(0, "int64"), [*[1] * len(lead), *own])
         if n in starts:
             k = starts.index(n)
-            at = _cut(t, rows, rows.type.rank - 1, k, 1)
+            at = cut(t, rows, rows.type.rank - 1, k, 1)
             last = t.dimensions([x.shape[n] - sizes[n]])
             at = t.op("minimum", t.op("maximum", at, t.scalar(0, "int64")), last)
             within = t.op("add", within, t.reshape(at, [*lead, *[1] * len(kept)]))
@@ -380,30 +301,49 @@ _SCATTERED = {"add": "add", "mul": "mul", "maximum": "max", "minimum": "min"}
 
 
 def _scatter(t: Translation) -> Value:
-    """Updates joined with parts that begin where vectors of indices say."""
+    """Updates joined with parts that begin where vectors of indices say; what would lie outside is left out."""
     x, rows, updates = t.input(0), t.cast(_index_rows(t, t.input(1)), "int64"), t.input(2)
     windows, inserted = tuple(t.option("update_window_dims", ())), tuple(t.option("inserted_window_dims", ()))
     places = tuple(t.option("scatter_dims_to_operand_dims", ()))
     name = str(t.option("reducer", "")).removeprefix("STABLEHLO_")
-    reduction = "none" if name == "=" else _SCATTERED.get(_reducer(t)[1])
+    reduction = "none" if name == "=" else _SCATTERED.get(reducer_of(t)[1])
     rank, lead = x.type.rank, rows.shape[:-1]
+    if not _are_places(windows, updates.type.rank) or not (_are_places(inserted, rank) and _are_places(places, rank)):
+        raise error("E0108", f"{t.kind} of {x.type} by {updates.type} at {t.input(1).type}")
     kept = [n for n in range(rank) if n not in inserted]
     batch = [n for n in range(updates.type.rank) if n not in windows]
     if reduction is None or len(kept) != len(windows) or t.extent(rows, -1) != len(places) or len(batch) != len(lead):
         raise t.unsupported(f"of {x.type} by {updates.type} at {t.input(1).type}")
     values = t.transpose(updates, (*batch, *windows))
     window = values.shape[len(lead) :]
-    columns = []
+    columns, inside = [], []
     for n in range(rank):
         own = [window[kept.index(n)] if m == n else 1 for m in kept]
         count = t.counting(window[kept.index(n)]) if n in kept else t.scalar(0, "int64")
         within = t.reshape(count, [*[1] * len(lead), *own])
         if n in places:
-            at = _cut(t, rows, rows.type.rank - 1, places.index(n), 1)
+            at = cut(t, rows, rows.type.rank - 1, places.index(n), 1)
             within = t.op("add", within, t.reshape(at, [*lead, *[1] * len(kept)]))
-        columns.append(t.reshape(t.op("expand", within, shape=(*lead, *window)), [*lead, *window, 1]))
+        at = t.reshape(t.op("expand", within, shape=(*lead, *window)), [*lead, *window, 1])
+        columns.append(at)
+        if n in places or window[kept.index(n)] != x.shape[n]:
+            inside.append(t.op("greater_equal", at, t.scalar(0, "int64")))
+            inside.append(t.op("less", at, t.dimensions([x.shape[n]])))
+    if not rank:
+        raise t.unsupported(f"of {x.type}")
     where = t.op("concat", *columns, axis=len(lead) + len(kept)) if rank > 1 else columns[0]
-    return standard(t, "ScatterND", x, where, values, reduction=reduction)
+    if not inside:
+        return standard(t, "ScatterND", x, where, values, reduction=reduction)
+    fits = inside[0]
+    for more in inside[1:]:
+        fits = t.op("logical_and", fits, more)
+    # One more row, which is cut off, takes what lies outside.
+    beyond = t.dimensions([x.shape[0]])
+    if rank > 1:
+        beyond = t.op("concat", beyond, t.constant(np.zeros(rank - 1), "int64"), axis=0)
+    wide = t.pad(x, (0,) * rank, (1, *(0,) * (rank - 1)))
+    wide = standard(t, "ScatterND", wide, t.op("where", fits, where, beyond), values, reduction=reduction)
+    return cut(t, wide, 0, 0, x.shape[0])
 
 
 def _sort(t: Translation) -> Value:
@@ -429,24 +369,31 @@ def _reshape(t: Translation) -> Value:
 
 
 def _transpose(t: Translation) -> Value:
-    return t.transpose(t.input(0), t.option("permutation", ()))
+    x, order = t.input(0), tuple(t.option("permutation", ()))
+    if len(order) != x.type.rank or not _are_places(order, x.type.rank):
+        raise error("E0108", f"{t.kind} of {x.type} in the order {list(order)}")
+    return t.transpose(x, order)
 
 
 _NAMED: dict[str, Translator] = {
     **{name.upper(): _core(operator) for name, operator in {
-        "abs": "abs", "add": "add", "cosine": "cos", "exponential": "exp", "floor": "floor", "log": "log",
-        "logistic": "sigmoid", "maximum": "maximum", "minimum": "minimum", "multiply": "mul", "negate": "neg",
+        "abs": "abs", "cosine": "cos", "exponential": "exp", "floor": "floor", "log": "log",
+        "logistic": "sigmoid", "negate": "neg",
         "power": "pow", "select": "where", "subtract": "sub", "tanh": "tanh",
     }.items()},
-    "AND": _either("logical_and", "bitwise_and"), "BROADCAST_IN_DIM": _broadcast, "CBRT": _cubic_root,
-    "CLAMP": _clamp, "COMPARE": _compare, "CONCATENATE": _concatenate, "CONVERT": _convert, "DIVIDE": _divide,
-    "DOT_GENERAL": _dot_general, "DYNAMIC_SLICE": _dynamic_slice, "DYNAMIC_UPDATE_SLICE": _dynamic_update,
-    "GATHER": _gather, "IOTA": _iota, "OR": _either("logical_or", "bitwise_or"), "PAD": _pad, "REDUCE": _reduce,
-    "REDUCE_WINDOW": _reduce_window, "REMAINDER": _remainder, "RESHAPE": _reshape, "RSQRT": _root,
-    "SCATTER": _scatter, "SHIFT_LEFT": _shift_left, "SLICE": _slice, "SORT": _sort, "TRANSPOSE": _transpose,
+    **{name.upper(): _either(of_bools, of_numbers) for name, of_bools, of_numbers in (
+        ("add", "logical_or", "add"), ("and", "logical_and", "bitwise_and"), ("maximum", "logical_or", "maximum"),
+        ("minimum", "logical_and", "minimum"), ("multiply", "logical_and", "mul"), ("or", "logical_or", "bitwise_or"),
+    )},
+    "BROADCAST_IN_DIM": _broadcast, "CBRT": _cubic_root, "CLAMP": _clamp, "COMPARE": _compare,
+    "CONCATENATE": _concatenate, "CONVERT": _convert, "DIVIDE": _divide, "DOT_GENERAL": _dot_general,
+    "DYNAMIC_SLICE": _dynamic_slice, "DYNAMIC_UPDATE_SLICE": _dynamic_update, "GATHER": _gather, "IOTA": _iota,
+    "PAD": _pad, "REDUCE": reduce, "REDUCE_WINDOW": reduce_window, "REMAINDER": _remainder, "RESHAPE": _reshape,
+    "RSQRT": _root, "SCATTER": _scatter, "SHIFT_LEFT": _shift_left, "SLICE": _slice, "SORT": _sort,
+    "TRANSPOSE": _transpose,
 }  # fmt: skip
 TRANSLATORS: dict[str, Translator] = {
     **{f"STABLEHLO_{name}": function for name, function in _NAMED.items()},
     "DILATE": _dilate,
-    "REDUCE_WINDOW": _reduce_window_of_lite,
+    "REDUCE_WINDOW": reduce_window_of_lite,
 }
