@@ -135,6 +135,46 @@ def test_rows_and_ranges_that_are_known(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.concatenate([rows(VALUES, SPLITS)[n] for n in (2, 0, 3)]))
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_no_ragged_values_as_coordinates(tmp_path: Path, count: int) -> None:
+    held = (np.zeros(0, np.float32),)
+    ends = np.zeros(count + 1, np.int64)
+    found, values, sizes = run(tmp_path, "RaggedTensorToSparse", ends, held=held, results=3, RAGGED_RANK=1)
+    assert found.shape == (0, 2)
+    assert values.size == 0
+    np.testing.assert_array_equal(sizes, [count, 0])
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "step", "code"),
+    [
+        ([0], [10**15], [1], "E0116"),
+        ([-(2**62)], [2**62], [1], "E0116"),
+        ([0], [5], [0], "E0109"),
+        ([0.0], [np.nan], [1.0], "E0109"),
+        ([0.0], [np.inf], [1.0], "E0109"),
+        ([0.0], [5.0], [np.inf], "E0109"),
+        ([0, 1], [5, 6, 7], [1], "E0108"),
+    ],
+)
+def test_ranges_that_are_refused(tmp_path: Path, start: Any, limit: Any, step: Any, code: str) -> None:
+    kind = "float32" if isinstance(start[0], float) else "int64"
+    ends = tuple(np.array(each, kind) for each in (start, limit, step))
+    with pytest.raises(SternaError) as caught:
+        run(tmp_path, "RaggedRange", held=ends, results=2, T=Kind(kind))
+    assert set(caught.value.codes) == {code}
+
+
+def test_rows_that_end_beyond_the_values_are_refused(tmp_path: Path) -> None:
+    g = GraphWriter()
+    operands = [g.constant(np.int64([0, 2, 9])), g.input("values", (7,)), g.constant(np.int64([1]))]
+    made = g.node("RaggedGather", operands, name="made", PARAMS_RAGGED_RANK=1, OUTPUT_RAGGED_RANK=1)
+    g.node("Identity", [f"{made}:1"], name="y")
+    with pytest.raises(SternaError) as caught:
+        read_model(g.write(tmp_path))
+    assert set(caught.value.codes) == {"E0109"}
+
+
 def test_pictures_of_bytes(tmp_path: Path) -> None:
     """Within a level of the numbers between pixels."""
     x = RNG.integers(0, 256, (1, 4, 4, 2)).astype(np.uint8)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 
 from sterna.errors import error
@@ -125,6 +128,8 @@ def sparse(t: Translation) -> tuple[Value, Value, Value]:
             "concat", t.op("gather", coordinates, owner, axis=0), t.reshape(column, (below, 1)), axis=1
         )  # fmt: skip
         lengths = t.op("sub", _part(t, part, 1, part.shape[0] - 1), _part(t, part, 0, part.shape[0] - 1))
+        # No rows have the length 0.
+        lengths = t.op("concat", lengths, t.constant([0], "int64"), axis=0)
         sizes.append(t.op("reduce_max", lengths, axes=(0,), keep_dims=True))
     return coordinates, values, t.op("concat", *sizes, axis=0)
 
@@ -134,8 +139,13 @@ def gathered(t: Translation) -> tuple[Value, ...]:
     levels = int(t.option("PARAMS_RAGGED_RANK", len(t.items) - 2))
     splits = [np.asarray(t.array(n, "the ends of rows"), np.int64) for n in range(levels)]
     values, chosen = t.input(levels), np.asarray(t.array(levels + 1, "the rows that are chosen"), np.int64)
-    if levels < 1 or any((np.diff(each) < 0).any() or each[0] for each in splits):
-        raise error("E0109", f"{t.kind} of rows whose ends do not rise")
+    if levels < 1 or any(each.ndim != 1 or not each.size or (np.diff(each) < 0).any() or each[0] for each in splits):
+        raise error("E0109", f"{t.kind} of rows whose ends do not rise from 0")
+    below: list[IntLike] = [*(each.size - 1 for each in splits[1:]), values.shape[0]]
+    for each, count in zip(splits, below, strict=True):
+        left = as_int(count) - int(each[-1])
+        if left.is_const and int(left) < 0:
+            raise error("E0109", f"{t.kind} of {count} values whose rows end at {each[-1]}")
     made: list[np.ndarray] = []
     for axis in range(1, chosen.ndim):  # numbers of several dimensions are rows of rows of one length
         rows = int(np.prod(chosen.shape[:axis]))
@@ -146,7 +156,7 @@ def gathered(t: Translation) -> tuple[Value, ...]:
             raise error("E0109", f"{t.kind} of rows {places.min()} to {places.max()} of {ends.size - 1}")
         lengths = ends[places + 1] - ends[places]
         made.append(np.concatenate([[0], np.cumsum(lengths)]))
-        check_table(int(lengths.sum()))
+        check_table(sum(lengths.tolist()))  # exact, as int64 may not be
         rows_of = [np.arange(ends[n], ends[n + 1]) for n in places]
         places = np.concatenate(rows_of) if rows_of else np.zeros(0, np.int64)
     found = t.op("gather", values, t.constant(places, "int64"), axis=0)
@@ -156,8 +166,18 @@ def gathered(t: Translation) -> tuple[Value, ...]:
 
 def ranges(t: Translation) -> tuple[Value, Value]:
     """RaggedRange: the numbers from starts to limits by steps, one range after the other, of ends that are known."""
-    starts, limits, steps = (np.atleast_1d(t.array(n, "the ends of ranges")) for n in range(3))
-    rows = [np.arange(*ends) for ends in zip(*np.broadcast_arrays(starts, limits, steps), strict=True)]
+    ends = [np.atleast_1d(t.array(n, "the ends of ranges")) for n in range(3)]
+    if len({each.size for each in ends} - {1}) > 1 or any(each.ndim > 1 for each in ends):
+        raise error("E0108", f"{t.kind} from {ends[0].shape} to {ends[1].shape} by {ends[2].shape}")
+    if not all(np.isfinite(each).all() for each in ends):
+        raise error("E0109", f"{t.kind} with ends or steps that are no finite numbers")
+    if not ends[2].all():
+        raise error("E0109", f"{t.kind} with steps of 0")
+    wide = np.broadcast_arrays(*ends)
+    given = zip(*(each.tolist() for each in wide), strict=True)
+    # Counted in Python's numbers, which do not overflow, before anything is made.
+    check_table(sum(max(math.ceil((Fraction(b) - Fraction(a)) / Fraction(step)), 0) for a, b, step in given))
+    rows = [np.arange(*each) for each in zip(*wide, strict=True)]
     splits = np.cumsum([0, *(row.size for row in rows)])
     numbers = np.concatenate(rows) if rows else np.zeros(0)
     return t.constant(splits, t.dtype("Tsplits", "int64")), t.constant(numbers, t.input(0).dtype)
