@@ -300,6 +300,8 @@ class _Search:
         (first,) = self.refused.diagnostics
         if (found := self.least(options, self.candidates(options))) is not None:
             needed, patches = found
+            if needed == math.inf:
+                return SternaError([first])
             least = f"of all that were tried the least, {needed:.0f} bytes"
             line = f"with the first layers in {patches.grid} patches, {least}"
             first = replace(first, where=(*first.where, line))

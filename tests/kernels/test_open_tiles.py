@@ -61,6 +61,30 @@ def computed(program: P.Function, batch: int, shape: tuple[int, ...], **arrays: 
     return memory["y"][:size].reshape(shape)
 
 
+@pytest.mark.parametrize("most", [7, 63, 64, 65, 200])
+def test_rows_of_which_there_may_be_none(most: int) -> None:
+    """There is a schedule for any bound, and right for none, one and all rows."""
+    rows, depth, columns = symbol("rows", 0, most), 8, 64
+    x, w = placeholder("x", (rows, depth)), placeholder("w", (depth, columns))
+    k = reduce_axis("k", depth)
+    y = compute("y", (rows, columns), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
+    program, random = made(Kernel("dense", (x, w), (), (y,))), np.random.default_rng(2)
+    verify_threads(program)
+    (dim,) = (a for a in rows.symbols() if isinstance(a, Symbol))
+    b = random.standard_normal((depth, columns)).astype(np.float32)
+    for count in (0, 1, most):
+        a = random.standard_normal((count, depth)).astype(np.float32)
+        memory = {
+            "x": np.zeros(most * depth, np.float32),
+            "w": b.reshape(-1),
+            "y": np.zeros(most * columns, np.float32),
+        }
+        memory["x"][: a.size] = a.reshape(-1)
+        run_threads(program, memory, {dim: count}, order=np.random.default_rng(3))
+        np.testing.assert_allclose(memory["y"][: count * columns].reshape(count, columns), a @ b, 1e-4, 1e-4)
+        assert not memory["y"][count * columns :].any()
+
+
 def in_tiles(program: P.Function) -> bool:
     return any(isinstance(s, P.Barrier) for s in P.walk(program.body))
 

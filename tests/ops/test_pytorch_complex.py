@@ -110,6 +110,37 @@ def test_numbers_beside_tensors() -> None:
     check("add.Tensor", z + 6.0, self=z, other=3.0, alpha=2)
     check("mul.Tensor", z * (x > 0), self=z, other=x > 0)
     check("sub.Tensor", x - z, self=x, other=z)
+    check("add.Tensor", z + (2 - 1j) * x, self=z, other=x, alpha=2 - 1j)
+    check("sub.Tensor", z - 1j * z, self=z, other=z, alpha=1j)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
+def test_integers_beside_tensors(dtype: type) -> None:
+    """They change the real part alone, as real numbers do; places and conditions stay what they are."""
+    z, n = numbers(2, 3), np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+    check("add.Tensor", z + n, self=z, other=n)
+    check("add.Tensor", n + z, self=n, other=z)
+    check("sub.Tensor", n.astype(np.float32) - z, self=n, other=z)
+    check("mul.Tensor", z * n, self=z, other=n)
+    check("where.self", np.where(n == 1, z, n), condition=n == 1, self=z, other=n)
+    check("cat.default", np.concatenate([z, n]), tensors=[z, n])
+    put = z.copy()
+    put[[1, 0]] = n
+    check("index_put.default", put, self=z, indices=[np.array([1, 0])], values=n)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-25])
+def test_numbers_whose_squares_overflow_or_vanish(scale: float) -> None:
+    z = (np.array([3 + 4j, -3, 4j]) * scale).astype(np.complex64)
+    exact = z.astype(np.complex128)
+    far = np.abs(exact)
+    results = {"log": np.log(exact), "sqrt": np.sqrt(exact), "sgn": exact / far, "reciprocal": 1 / exact}
+    for name, wanted in results.items():
+        np.testing.assert_allclose(called(f"{name}.default", wanted.astype(np.complex64), self=z), wanted, rtol=2e-6)
+    np.testing.assert_allclose(called("abs.default", far.astype(np.float32), self=z), far, rtol=2e-6)
+    check("div.Tensor", np.ones(3, np.complex64), self=z, other=z)
+    infinite = np.array([complex(np.inf, 1), complex(1, -np.inf), complex(np.inf, -np.inf)], np.complex64)
+    check("abs.default", np.full(3, np.inf, np.float32), self=infinite)
 
 
 def test_sums_products_and_norms() -> None:

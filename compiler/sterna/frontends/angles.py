@@ -1,4 +1,4 @@
-"""The angle of a point, of which front ends have the operator atan2 or arctan2."""
+"""Angles, distances and quotients of points of a plane, which complex numbers are, too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,30 @@ import math
 
 from sterna.frontends.emitter import Emitter
 from sterna.ir.graph import Value
+
+
+def scaled(t: Emitter, x: Value, y: Value) -> tuple[Value, Value, Value]:
+    """The point (x, y) divided by its greater part, and that part, so that no square overflows; of (0, 0) 1."""
+    most = t.op("maximum", t.op("abs", x), t.op("abs", y))
+    most = t.op("where", t.op("equal", most, t.scalar(0, x.dtype)), t.scalar(1, x.dtype), most)
+    return t.op("div", x, most), t.op("div", y, most), most
+
+
+def distance(t: Emitter, x: Value, y: Value) -> Value:
+    """sqrt(x x + y y) of parts of any size."""
+    u, v, most = scaled(t, x, y)
+    found = t.op("mul", most, t.op("sqrt", t.op("add", t.op("mul", u, u), t.op("mul", v, v))))
+    # Of infinite parts the quotients are NaN.
+    return t.op("where", t.op("equal", most, t.scalar(math.inf, x.dtype)), most, found)
+
+
+def quotient(t: Emitter, z: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
+    """The complex number z divided by w of any size."""
+    (a, b), (c, d, most) = z, scaled(t, *w)
+    square = t.op("add", t.op("mul", c, c), t.op("mul", d, d))
+    real = t.op("add", t.op("mul", a, c), t.op("mul", b, d))
+    imaginary = t.op("sub", t.op("mul", b, c), t.op("mul", a, d))
+    return t.op("div", t.op("div", real, square), most), t.op("div", t.op("div", imaginary, square), most)
 
 
 def arc_tangent(t: Emitter, y: Value, x: Value) -> Value:

@@ -156,8 +156,11 @@ def _is_tiled(c: Contraction) -> bool:
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
-    # The outermost rows may be of an open size: their last tile overhangs.
+    # The outermost rows may be of an open size: their last tile overhangs. Whether none or one tile is there cannot be
+    # told from the number of tasks.
     known = all(a.extent.is_const for a in (c.columns, *c.rows[1:], *c.inner))
+    fewest, greatest = c.rows[0].extent.bounds() if c.rows else (1, None)
+    known = known and (fewest != 0 or greatest is None or greatest > TILE)
     return (
         known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
     )

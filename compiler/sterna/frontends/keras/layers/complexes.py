@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sterna.errors import error
-from sterna.frontends.angles import arc_tangent
+from sterna.frontends.angles import arc_tangent, distance, quotient
 from sterna.frontends.keras.layers.arguments import promoted, two_operands
 from sterna.frontends.keras.stores import snake_case
 from sterna.frontends.keras.translation import Translation, Translator, values_in
@@ -65,12 +65,7 @@ def _polar(t: Translation) -> Value:
 
 
 def _length(t: Translation) -> Value:
-    """Scaled by the larger part, so that no square overflows."""
-    real, imaginary = (t.op("abs", each) for each in _parts(t, t.x))
-    high, low = t.op("maximum", real, imaginary), t.op("minimum", real, imaginary)
-    none = t.op("equal", high, t.scalar(0.0, high.dtype))
-    share = t.op("div", low, t.op("where", none, t.scalar(1.0, high.dtype), high))
-    return t.op("mul", high, t.op("sqrt", t.shifted(t.op("mul", share, share), 1.0)))
+    return distance(t, *_parts(t, t.x))
 
 
 def _angle(t: Translation) -> Value:
@@ -111,12 +106,6 @@ def _product(t: Translation, a: Parts, b: Parts) -> Parts:
     return real, t.op("add", t.op("mul", a[0], b[1]), t.op("mul", a[1], b[0]))
 
 
-def _quotient(t: Translation, a: Parts, b: Parts) -> Parts:
-    size = t.op("add", t.op("mul", b[0], b[0]), t.op("mul", b[1], b[1]))
-    real, imaginary = _product(t, a, (b[0], t.op("neg", b[1])))
-    return t.op("div", real, size), t.op("div", imaginary, size)
-
-
 #: Functions of complex numbers.
 _OF_COMPLEX: dict[str, Translator] = {
     "view_as_real": _as_pairs,
@@ -132,8 +121,8 @@ _OF_COMPLEX: dict[str, Translator] = {
     "add": _by_part("add"),
     "subtract": _by_part("sub"),
     "multiply": _of_two(_product),
-    "divide": _of_two(_quotient),
-    "true_divide": _of_two(_quotient),
+    "divide": _of_two(quotient),
+    "true_divide": _of_two(quotient),
 }
 #: Functions that make them of real numbers, or take those, too.
 OPERATIONS: dict[str, Translator] = {

@@ -151,7 +151,7 @@ def swiglu(t: Translation) -> Value:
 
 
 def gated(t: Translation, gate: Value, up: Value, alpha: float, beta: float, limit: float) -> Value:
-    if 0 < limit < math.inf:
+    if limit < math.inf:
         gate = t.op("minimum", gate, _number(t, limit, gate))
         up = t.op("clip", up, min=-limit, max=limit)
     up = t.op("add", up, _number(t, beta, up)) if beta else up

@@ -108,7 +108,7 @@ def linear_attention(t: Translation) -> tuple[Value | None, ...]:
     (last,), (rows,) = t.repeat(count, [state], step)
     y = t.op("mul", rows, t.scalar(scale, "float32"))
     y = t.reshape(t.transpose(y, (1, 0, 2, 3)), (batch, length, many * size))
-    return t.cast(y, t.input(0).dtype), last if t.optional(3) is None else t.cast(last, t.input(3).dtype)
+    return t.cast(y, t.input(0).dtype), t.cast(last, t.input(0 if t.optional(3) is None else 3).dtype)
 
 
 MICROSOFT_TRANSLATORS: dict[str, Translator] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sterna.frontends.angles import arc_tangent
+from sterna.frontends.angles import arc_tangent, distance, quotient, scaled
 from sterna.frontends.pytorch.operators.pairs import joined, parts
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value
@@ -21,14 +21,11 @@ def product(t: Translation, z: Parts, w: Parts) -> Parts:
 
 
 def size(t: Translation, z: Parts) -> Value:
-    a, b = z
-    return t.op("sqrt", t.op("add", t.op("mul", a, a), t.op("mul", b, b)))
+    return distance(t, *z)
 
 
 def reciprocal(t: Translation, z: Parts) -> Parts:
-    a, b = z
-    square = t.op("add", t.op("mul", a, a), t.op("mul", b, b))
-    return t.op("div", a, square), t.op("neg", t.op("div", b, square))
+    return quotient(t, (t.scalar(1, z[0].dtype), t.scalar(0, z[0].dtype)), z)
 
 
 def exponential(t: Translation, z: Parts) -> Parts:
@@ -45,7 +42,8 @@ def square_root(t: Translation, z: Parts) -> Parts:
     """The one whose real part is not negative; of the two forms that which loses no digits."""
     a, b = z
     zero, two = t.scalar(0, a.dtype), t.scalar(2, a.dtype)
-    long = t.op("sqrt", t.op("div", t.op("add", t.op("abs", a), size(t, z)), two))
+    half = [t.op("div", each, two) for each in (t.op("abs", a), size(t, z))]  # their sum might overflow
+    long = t.op("sqrt", t.op("add", *half))
     none = t.op("equal", long, zero)
     short = t.op("div", b, t.op("mul", two, t.op("where", none, t.scalar(1, a.dtype), long)))
     right, below = t.op("greater_equal", a, zero), t.op("less", b, zero)
@@ -96,9 +94,10 @@ def hyperbolic_tangent(t: Translation, z: Parts) -> Parts:
 
 def direction(t: Translation, z: Parts) -> Parts:
     """Numbers of size 1, and 0 of 0."""
-    far = size(t, z)
+    a, b, _ = scaled(t, *z)
+    far = size(t, (a, b))
     far = t.op("where", t.op("equal", far, t.scalar(0, far.dtype)), t.scalar(1, far.dtype), far)
-    return t.op("div", z[0], far), t.op("div", z[1], far)
+    return t.op("div", a, far), t.op("div", b, far)
 
 
 def power(t: Translation) -> Value:

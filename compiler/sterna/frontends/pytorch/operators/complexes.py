@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sterna.errors import error
-from sterna.frontends.angles import arc_tangent
+from sterna.frontends.angles import arc_tangent, quotient
 from sterna.frontends.pytorch.operators import complex_functions, sizes, transforms
 from sterna.frontends.pytorch.operators.pairs import joined, parts
 from sterna.frontends.pytorch.tensors import COMPLEX
@@ -40,11 +40,7 @@ def mul(t: Translation) -> Value:
 
 
 def div(t: Translation) -> Value:
-    (a, b), (c, d) = _both(t, "self", "other")
-    size = t.op("add", t.op("mul", c, c), t.op("mul", d, d))
-    real = t.op("add", t.op("mul", a, c), t.op("mul", b, d))
-    imaginary = t.op("sub", t.op("mul", b, c), t.op("mul", a, d))
-    return joined(t, t.op("div", real, size), t.op("div", imaginary, size))
+    return joined(t, *quotient(t, *_both(t, "self", "other")))
 
 
 def magnitude(t: Translation) -> Value:
@@ -84,6 +80,8 @@ def named_anew(t: Translation) -> Value:
 
 #: Arguments that are added to a tensor's elements or stand for some, not numbers that both parts are multiplied by.
 _OPERANDS = frozenset(("self", "other", "value", "fill_value"))
+#: The same and what more holds tensors of numbers, not of places or conditions.
+_NUMBERS = _OPERANDS | {"values", "source", "src", "tensors"}
 
 
 def apart(translate: Translator) -> Translator:
@@ -91,18 +89,25 @@ def apart(translate: Translator) -> Translator:
 
     def run(t: Translation) -> Any:
         made: list[Any] = []
+        dtype, multiplied = _real_type(t), _multiplied(t)
         for n in range(2):
 
-            def part(value: Any, n: int = n) -> Any:
+            def part(name: str, value: Any, n: int = n) -> Any:
                 if isinstance(value, list):
-                    return [part(item) for item in value]
+                    return [part(name, item) for item in value]
                 if isinstance(value, complex):
                     return value.imag if n else value.real
-                return parts(t, value)[n] if isinstance(value, Value) and value.dtype.startswith("float") else value
+                if not isinstance(value, Value):
+                    return value
+                if not value.dtype.startswith("float"):  # integers and truths beside complex numbers, or places
+                    return parts(t, t.cast(value, dtype))[n] if name in _NUMBERS else value
+                return parts(t, value)[n]
 
-            arguments = {name: part(value) for name, value in t.arguments.items()}
+            arguments = {name: part(name, value) for name, value in t.arguments.items()}
+            if multiplied is not None:
+                arguments |= {"other": multiplied[n], "alpha": 1}
             for name in _OPERANDS & arguments.keys():
-                if n and isinstance(t.arguments[name], (int, float)):
+                if n and isinstance(arguments[name], (int, float)) and not isinstance(t.arguments[name], complex):
                     arguments[name] = 0  # a real number has no imaginary part
             values = [value for value in arguments.values() if isinstance(value, Value)]
             half = Translation(t.node, f"{t.name}/{n}", arguments, values, t.builder, t.origin, t.shared)
@@ -112,6 +117,13 @@ def apart(translate: Translator) -> Translator:
         return joined(t, made[0], made[1])
 
     return run
+
+
+def _multiplied(t: Translation) -> tuple[Value, Value] | None:
+    """The parts of a sum's second operand where it is multiplied by a complex number."""
+    if not isinstance(t.arg("alpha"), complex):
+        return None
+    return complex_functions.product(t, *_both(t, "other", "alpha"))
 
 
 def angle(t: Translation) -> Value:
