@@ -232,8 +232,10 @@ def test_tensorflow_js_has_no_reference_here(kind: str, tmp_path: Path) -> None:
         reference_for(tmp_path / "model.json", "keras" if kind == "layers-model" else "tensorflow")
 
 
-def test_quantized_weights_say_what_to_do_instead(tmp_path: Path) -> None:
-    quantized = layer("Dense", "d", ["x"], units=3, quantization_config={"class_name": "Int4QuantizationConfig"})
+@pytest.mark.parametrize("kind", ["Float8QuantizationConfig", "Int4QuantizationConfig"])
+def test_quantized_weights_say_what_to_do_instead(kind: str, tmp_path: Path) -> None:
+    """Of 8-bit floats, and of what should be integers of 4 bits and is not."""
+    quantized = layer("Dense", "d", ["x"], units=3, quantization_config={"class_name": kind})
     mistake = refusal(archive(functional(quantized), weights(dense=KERNEL), tmp_path))
     (problem,) = mistake.diagnostics
     assert problem.code == "E0113"

@@ -15,7 +15,7 @@ from sterna.codegen.generators import KernelSet, module, source, widths
 from sterna.errors import SternaError
 from sterna.ir import dtypes
 from sterna.ir.extremum import minimum
-from sterna.ir.integer import Symbol, as_int, of
+from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, STACK, Memory, Scope
 from sterna.loops import program as P
 from sterna.loops.accesses import accesses
@@ -186,9 +186,18 @@ def test_vectors_of_metal_are_short() -> None:
 def test_clamps() -> None:
     """A position stands for its clamp only where clamping made one atom that is the whole of it."""
     i, n = Symbol("i", 0, 20), Symbol("n", 1, 9)
-    assert str(clamp_of(of(i), as_int(10))) == "min(i, 9)"
+
+    def clamp(index: Int, size: int, run: tuple[Symbol, int] | None = None) -> tuple[str, str] | None:
+        found = clamp_of(index, as_int(size), run)
+        return None if found is None else (str(found[0]), str(found[1]))
+
+    assert clamp(of(i), 10) == ("min(i, 9)", "i")
     smaller = minimum(of(i), of(n))
     for index, size in ((smaller, 10), (smaller + 3, 20), (smaller * 2 + of(i), 60)):
-        assert clamp_of(index, as_int(size)) is None
+        assert clamp(index, size) is None
     for index, size in ((smaller, 4), (smaller + 3, 6), (smaller * 2, 5)):
-        assert str(clamp_of(index, as_int(size))) == f"min({index}, {size - 1})"
+        assert clamp(index, size) == (f"min({index}, {size - 1})", str(index))
+    # Of four neighbours that are one access the number of the access is clamped, if the dimension has whole ones.
+    lane = Symbol("lane", 0, 3)
+    assert clamp(of(i) * 4 + of(lane), 40, (lane, 4)) == ("min(i, 9)", "i")
+    assert clamp(of(i) * 4 + of(lane), 42, (lane, 4)) == ("min(i*4 + lane, 41)", "i*4 + lane")

@@ -65,8 +65,9 @@ def kernel_of(
         raise refused(t)
     kernel, *rest = t.adapted(store, names)
     if kernel.dtype.kind == "f":
-        if isinstance(store, NumberedStore) and store.count() > len(names):
-            raise refused(t)  # scales of 8-bit floats
+        scales = isinstance(store, NumberedStore) and store.count() > len(names)  # of 8-bit floats
+        if scales or mode_of(t) == "int4":
+            raise refused(t)
         return [kernel, *rest]
     if _is_packed(t, store, names):
         return [_unpacked(t, store, names, shape), *rest]
