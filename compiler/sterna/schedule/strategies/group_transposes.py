@@ -23,6 +23,7 @@ from sterna.schedule.strategies.analysis import (
     product,
     stride_of,
 )
+from sterna.schedule.strategies.group_neighbours import SECTOR
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
 from sterna.te.expr import loads as loads_of
@@ -30,8 +31,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Elements of a tile, at most and at least, and positions of it along either axis that are enough.
 MOST, LEAST, SIDE = 1024, 128, 32
-#: Banks of shared memory, and bytes that come from memory together.
-BANKS, SECTOR = 32, 32
+#: Banks of shared memory.
+BANKS = 32
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:

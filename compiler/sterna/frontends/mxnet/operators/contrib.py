@@ -63,9 +63,7 @@ def windows_as_columns(t: Translation) -> Value:
         places = t.op("add", t.reshape(taps, (kernel[n], 1)), t.reshape(starts, (1, count)))
         x = t.op("gather", x, places, axis=axis)
         counts.append(as_int(count))
-    whole = as_int(1)
-    for count in counts:
-        whole = whole * count
+    whole = math.prod(counts, start=as_int(1))
     x = t.transpose(x, (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)))
     return t.reshape(x, [x.shape[0], x.shape[1] * math.prod(kernel), whole])
 

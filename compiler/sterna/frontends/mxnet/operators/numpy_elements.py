@@ -115,7 +115,8 @@ def _infinite(*, positive: bool) -> Translator:
 
 
 def numbers_for_others(t: Translation) -> Value:
-    """nan_to_num: other numbers for NaN and the infinities, by default the type's greatest."""
+    """nan_to_num: other numbers for NaN and the infinities, by default the type's greatest; one after the other, as
+    MXNet does, so that an infinite one given for NaN is replaced, too."""
     x = t.input(0)
     if not dtypes.is_float(x.dtype):
         return t.op("identity", x)
