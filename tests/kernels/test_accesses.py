@@ -19,10 +19,10 @@ from sterna.cli import program
 from sterna.debug.roofline import roofline
 from sterna.errors import SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
-from sterna.ir.memory import INPUT, OUTPUT, Memory
+from sterna.ir.memory import BANKS, INPUT, OUTPUT, SECTOR, Memory
 from sterna.loops import program as P
-from sterna.loops.accesses import BANKS, SUBGROUP, accesses
-from sterna.loops.cached import SECTOR, behind_cache
+from sterna.loops.accesses import SUBGROUP, accesses
+from sterna.loops.cached import behind_cache
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.schedule.strategies import Context

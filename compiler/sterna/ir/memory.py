@@ -22,6 +22,9 @@ Access = Literal["load", "copy"]
 #: every index is constant.
 Kind = Literal["argument", "recurrence", "offset", "array", "variables", "tiles"]
 
+#: Bytes that come from a GPU's memory together, and banks of the memory that the threads of a task share.
+SECTOR, BANKS = 32, 32
+
 REACHES: tuple[Reach, ...] = get_args(Reach)
 ACCESSES: tuple[Access, ...] = get_args(Access)
 

@@ -19,17 +19,17 @@ import numpy as np
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
-from sterna.ir.memory import INPUT, OUTPUT, PARAM
+from sterna.ir.memory import BANKS, INPUT, OUTPUT, PARAM, SECTOR
 from sterna.loops import program as P
-from sterna.loops.cached import SECTOR, Cached, behind_cache
+from sterna.loops.cached import Cached, behind_cache
 from sterna.loops.thread_positions import Access, ThreadPositions, Where, is_far, is_shared, touches
 from sterna.loops.wide import Widths
 from sterna.te import expr as E
 from sterna.te.layout import most_elements
 
 Array = np.ndarray[Any, Any]
-#: Banks of shared memory, and bytes of their words.
-BANKS, WORD = 32, 4
+#: Bytes of the words of a bank.
+WORD = 4
 #: Threads that access memory together, where the target does not say.
 SUBGROUP = 32
 #: Bytes of the cache that all groups share, where the target does not say.

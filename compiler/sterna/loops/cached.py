@@ -18,13 +18,11 @@ import numpy as np
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, Int
-from sterna.ir.memory import PARAM
+from sterna.ir.memory import PARAM, SECTOR
 from sterna.loops import program as P
 from sterna.loops.thread_positions import Array, ThreadPositions, Where, is_far, touches
 from sterna.te import expr as E
 
-#: Bytes that memory delivers at least.
-SECTOR = 32
 #: Positions that are looked at together, and pairs of a group and a sector that are noted together.
 _TOGETHER, _NOTED = 1 << 21, 1 << 26
 #: Positions of a kernel from which on nothing is counted: of programs in which few threads do long work.

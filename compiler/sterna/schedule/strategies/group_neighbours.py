@@ -13,6 +13,7 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
+from sterna.ir.memory import SECTOR
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
 from sterna.schedule.strategies.rows import many_terms
@@ -25,8 +26,8 @@ from sterna.te.tensor import Tensor
 
 #: Neighbours that a thread may have.
 COUNTS = (8, 4, 2)
-#: Bytes that come from memory together, and elements of a row for each zero behind it.
-SECTOR, MOST_PADDED = 32, 8
+#: Elements of a row for each zero behind it.
+MOST_PADDED = 8
 
 
 def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str = "") -> int:

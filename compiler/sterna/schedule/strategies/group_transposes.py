@@ -12,7 +12,7 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO
-from sterna.ir.memory import Memory
+from sterna.ir.memory import BANKS, SECTOR, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -23,7 +23,6 @@ from sterna.schedule.strategies.analysis import (
     product,
     stride_of,
 )
-from sterna.schedule.strategies.group_neighbours import SECTOR
 from sterna.te.axis import Axis
 from sterna.te.expr import Load
 from sterna.te.expr import loads as loads_of
@@ -31,8 +30,6 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Elements of a tile, at most and at least, and positions of it along either axis that are enough.
 MOST, LEAST, SIDE = 1024, 128, 32
-#: Banks of shared memory.
-BANKS = 32
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
