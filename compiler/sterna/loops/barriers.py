@@ -23,7 +23,7 @@ from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.elements import part_of
 from sterna.loops.touched import MOST_OF_TILE
-from sterna.te.position import IndexAtom
+from sterna.te.position import depends_on_data
 
 _BARRIER = P.Barrier("block")
 #: Elements of two statements that are compared one by one.
@@ -84,7 +84,7 @@ class _Place:
     def is_common(self, *positions: Int) -> bool:
         """Whether all threads agree on the positions."""
         symbols = {s for p in positions for s in p.symbols()}
-        return not _depends_on_data(*positions) and self.varying.isdisjoint(symbols)
+        return not depends_on_data(*positions) and self.varying.isdisjoint(symbols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +115,11 @@ class _Use:
         named = [self.index, *(side for guard in self.guards for side in guard)]
         if self.index is None or not any(n is not None and loop.symbol in n.symbols() for n in named):
             return self
-        if not (loop.start.is_const and loop.extent.is_const):
+        first, end = loop.start.bounds()[0], loop.extent.bounds()[1]
+        if first is None or end is None:
             return replace(self, index=None)
-        first = int(loop.start)
-        return replace(self, loops={**self.loops, loop.symbol: (first, max(0, int(loop.extent) - first))})
+        # Of an open number of iterations, as many as there may be.
+        return replace(self, loops={**self.loops, loop.symbol: (int(first), max(0, int(end) - int(first)))})
 
 
 @dataclass(frozen=True)
@@ -287,7 +288,7 @@ class _Task:
     ) -> Iterable[_Use]:
         if not (buffer.scope.private or buffer.scope.is_tiles):
             told = None if index is None else place.settled(index)
-            by_data = told is not None and _depends_on_data(told)
+            by_data = told is not None and depends_on_data(told)
             yield _Use(buffer, None if by_data else told, writes, place.numbers, place.guards, tile, together)
 
     def meet(self, before: Sequence[_Use], after: Sequence[_Use]) -> bool:
@@ -344,7 +345,7 @@ class _Task:
         reached[tuple(slice(*who.get(axis, (None,))) for axis in self.counts)] = True
         for low, limit in use.guards:
             # A condition on what is not known may hold.
-            if {*low.symbols(), *limit.symbols()} <= values.keys() and not _depends_on_data(low, limit):
+            if {*low.symbols(), *limit.symbols()} <= values.keys() and not depends_on_data(low, limit):
                 reached &= low.evaluate(values.__getitem__) < limit.evaluate(values.__getitem__)
         return common, threads[reached], places[reached]
 
@@ -354,7 +355,3 @@ def _tile(rows: int, lanes: int, pitch: int) -> tuple[int, ...]:
     if not rows:
         return ()
     return tuple(row * pitch + n for row in range(rows) for n in range(lanes // rows))
-
-
-def _depends_on_data(*positions: Int) -> bool:
-    return any(isinstance(atom, IndexAtom) for position in positions for atom in position.atoms())

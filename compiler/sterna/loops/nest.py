@@ -188,7 +188,7 @@ class Nest:
         """An outer axis of an uneven split whose value is known and whose tile is not decided."""
         for r in self.stage.relations:
             if (
-                isinstance(r, Split)
+                isinstance(r, (Split, RaggedTail))
                 and r.outer not in self.tiles
                 and (remainder := self.remainder(r.outer)) is not None
             ):

@@ -26,12 +26,13 @@ from math import prod
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol, as_int, of
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
+from sterna.loops.prove import Range, at_least_zero
 from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, race
 from sterna.te import expr as E
-from sterna.te.position import IndexAtom
+from sterna.te.position import depends_on_data
 
 #: Statements that are walked; more are refused.
 MOST_EVENTS = 1 << 14
@@ -267,11 +268,8 @@ class _Task:
 
     def is_common(self, values: Sequence[Int], place: Place) -> bool:
         """Whether all threads of a task agree on the values."""
-        return not any(
-            isinstance(atom, IndexAtom) or atom in place.threads or atom in place.local
-            for value in values
-            for atom in value.atoms()
-        )
+        own = (atom in place.threads or atom in place.local for value in values for atom in value.atoms())
+        return not depends_on_data(*values) and not any(own)
 
     # -- what is touched
     def touch(self, s: P.Stmt, place: Place) -> None:
@@ -401,7 +399,8 @@ class _Task:
             if places.size == 0 or int(places.max() - places.min()) < abs(step):
                 return False
         parts = self.touched.parts_of_tasks(accesses)
-        if parts is None:
+        products = (Int({m: 1}, 0) for a in accesses for m in a.index.terms if len(m) > 1)
+        if parts is None or any(self.task in product.symbols() for product in products):
             return not self.apart_in_rounds(accesses)
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
@@ -418,13 +417,14 @@ class _Task:
         return False
 
     def apart_in_rounds(self, accesses: Sequence[Access]) -> bool:
-        """Whether tasks of an open number are known to touch elements of their own, where positions are made of a
-        task's number divided by a constant, and of what that leaves: the tasks of one quotient, a round, are compared
-        with one another, and all that they touch is less than what one round lies from the next."""
+        """Whether tasks are known to touch elements of their own where they lie an open step apart, or are of an open
+        number. Positions are made of a task's number divided by a constant, and of what that leaves: all that the tasks
+        of one quotient, a round, touch is less than what one round lies from the next, and they are compared with one
+        another."""
         task = self.task
         places = [(a.place, (a.index, *(n for guard in a.place.guards for n in guard))) for a in accesses]
         rounds = _rounds(task, [place.settled(n) for place, numbers in places for n in numbers])
-        if task is None or rounds < 2:
+        if task is None:
             return False
         turn = Symbol("round", 0)
         every: list[list[Access]] = []
@@ -437,14 +437,33 @@ class _Task:
                 each.append(replace(a, index=index, place=replace(a.place, guards=guards)))
             every.append(each)
         together = [a for each in every for a in each]
-        step = together[0].index.coefficient(turn)
-        if not step or not is_same_for_all(together):
+        steps = {a.index.substitute({turn: of(turn) + 1}) - a.index for a in together}
+        step = next(iter(steps))
+        if len(steps) > 1 or step == ZERO or (step.terms and not self.within(together, of(turn) * step, step)):
+            return False
+        if rounds == 1 and step.terms:
+            return True
+        if not is_same_for_all(together):
             return False
         found = [self.touched.together(each, None) for each in every]
         owners = np.concatenate([np.full(each[2].size, n) for n, each in enumerate(found)])
         touched, writes = (np.concatenate([each[n] for each in found]) for n in (2, 3))
-        within = touched.size == 0 or int(touched.max() - touched.min()) < abs(step)
-        return within and (touched.size == 0 or not race(owners, touched, writes))
+        near = touched.size == 0 or bool(step.terms) or int(touched.max() - touched.min()) < abs(int(step))
+        return near and (touched.size == 0 or not race(owners, touched, writes))
+
+    def within(self, accesses: Iterable[Access], first: Int, step: Int) -> bool:
+        """Whether it is proved that all elements lie from a first one on, and less than a step from it, whatever the
+        sizes are."""
+        for a in accesses:
+            ends = {s: (n, self.counts[axis]) for s, (axis, n) in a.place.threads.items()} | dict(a.place.local)
+            if ends.keys() & step.symbols():
+                return False
+            known = [limit - 1 - index for index, limit in a.place.guards]
+            ranges = {s: Range(as_int(n), as_int(n + count - 1)) for s, (n, count) in ends.items()}
+            least, greatest = (a.index - first + n for n in (0, (a.span - 1) * a.stride))
+            if not (at_least_zero(least, ranges, known) and at_least_zero(step - 1 - greatest, ranges, known)):
+                return False
+        return True
 
 
 def _rounds(task: Symbol | None, positions: Iterable[Int]) -> int:

@@ -14,7 +14,7 @@ from sterna.ir.remainders import rejoined
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
 from sterna.loops.program import Buffer
-from sterna.te.position import IndexAtom
+from sterna.te.position import IndexAtom, depends_on_data
 
 #: Elements of one statement that are looked at one by one; more are refused.
 MOST_ELEMENTS = 1 << 22
@@ -157,14 +157,18 @@ class Touched:
 
         def value(atom: Atom) -> Any:
             if isinstance(atom, IndexAtom):
-                raise UnknownError(f"data decide which elements of {access.buffer.name} are touched")
+                if depends_on_data(Int({(atom,): 1}, 0)):
+                    raise UnknownError(f"data decide which elements of {access.buffer.name} are touched")
+                if any(a not in free for part in atom.parts() for a in part.symbols()):
+                    raise UnknownError(f"sizes decide which elements of {access.buffer.name} a thread touches")
+                return 0
             return 0 if atom in free else values[atom]
 
         places = np.broadcast_to(access.index.evaluate(value) + axes[-1] * access.stride, sizes)
         reached = np.ones(sizes, bool)
         for low, limit in place.guards:
             # A condition on what is not known may hold.
-            if all(a in values for n in (low, limit) for a in n.symbols()) and not _depends_on_data(low, limit):
+            if all(a in values for n in (low, limit) for a in n.symbols()) and not depends_on_data(low, limit):
                 reached &= np.broadcast_to(low.evaluate(value) < limit.evaluate(value), sizes)
         counts = list(self.counts.values())
         thread = np.arange(int(np.prod(counts)))
@@ -211,7 +215,3 @@ def race(who: Array, places: Array, writes: Array) -> bool:
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
     several = np.minimum.reduceat(who, starts) != np.maximum.reduceat(who, starts)
     return bool((several & np.logical_or.reduceat(writes, starts)).any())
-
-
-def _depends_on_data(*values: Int) -> bool:
-    return any(isinstance(atom, IndexAtom) for value in values for atom in value.atoms())

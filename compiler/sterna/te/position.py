@@ -128,6 +128,12 @@ def quotient(dividend: Int, divisor: Int) -> Int:
     return dividend // int(divisor) if divisor.is_const else Int({(Quotient(dividend, divisor),): 1}, 0)
 
 
+def depends_on_data(*positions: Int) -> bool:
+    """Whether a position is computed from elements of a tensor. A quotient by a size is not: all know it."""
+    atoms = (atom for index in positions for atom in index.atoms())
+    return any(isinstance(a, IndexAtom) and any(True for _ in E.loads(a.value)) for a in atoms)
+
+
 def is_rest(index: Int) -> bool:
     """Whether it is what the division by a size leaves of a position."""
     quotients = [a for a in index.atoms() if isinstance(a, Quotient)]

@@ -52,11 +52,12 @@ SHARE = 0.5
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
-    """The schedule of a kernel with reductions of known length, else None."""
+    """The schedule of a kernel with reductions, else None. Of axes that are reduced together, none is of an open size."""
     found = [t.reduction for t in kernel.stages if t.reduction is not None]
-    if not found or not all(a.extent.is_const for r in found for a in r.axes):
+    if not found or any(len(r.axes) > 1 and not all(a.extent.is_const for a in r.axes) for r in found):
         return None
-    for keep in (True, False):
+    known = all(a.extent.is_const for r in found for a in r.axes)
+    for keep in (True, False) if known else (False,):
         s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
         new = stages_apart(s)
         kept = _kept(kernel, s) if keep else []
@@ -142,8 +143,9 @@ class _Rows:
         beside = size(self.rows[-1].extent) if self.rows else 1
         tasks = product([a.extent for a in self.rows])
         total = threads.preferred if tasks >= FEW_TASKS else threads.most
-        if any(not a.extent.is_const for a in self.rows[1:]):
-            # Rows of several outer positions are fused to tasks, of which neighbours may lie far apart.
+        if any(not a.extent.is_const for a in (*self.rows[1:], *self.rest)):
+            # Rows of several outer positions are fused to tasks, of which neighbours may lie far apart. Where elements
+            # of rows of an open size lie is not compared one by one: a task has one row.
             return _Group(1, min(at_least(width), total))
         if self.rows and self._rows_are_neighbours():
             rows = min(BESIDE, at_least(beside), total)
@@ -167,7 +169,8 @@ class _Rows:
         beside = threads.preferred // threads.subgroup
         if lanes > threads.subgroup >= width / ALONE and tasks >= beside * threads.multiprocessors:
             lanes = threads.subgroup  # nobody waits for another subgroup, and there are tasks enough
-        rows = 1 if group.rows == 1 and lanes == group.lanes else max(1, threads.preferred // lanes)
+        uneven = any(not a.extent.is_const for a in self.rest)
+        rows = 1 if uneven or (group.rows == 1 and lanes == group.lanes) else max(1, threads.preferred // lanes)
         rows = min(rows, at_least(size(self.rows[-1].extent)) if self.rows else 1)
         subgroup = min(lanes, threads.subgroup)
         across: ThreadAxis = "thread.y" if lanes == subgroup else "thread.z"
@@ -285,7 +288,8 @@ class _Rows:
     def _bind(self, stage: str, axis: str, lanes: int) -> tuple[str, str]:
         """Gives so many iterations at a time to the threads of a row; the axes of what is left, and of the threads."""
         s, subgroup = self.s, self.group.subgroup
-        rest, lane = s.split(stage, axis, lanes)
+        overhang = stage == self.out and s.stages[stage].iterations(axis) is None
+        rest, lane = s.split(stage, axis, lanes, overhang=overhang)
         if 0 < subgroup < self.group.lanes:
             other, lane = s.split(stage, lane, min(subgroup, lanes))
             s.bind(stage, other, "thread.y")
@@ -311,7 +315,9 @@ class _Rows:
                 part = s.rfactor(name, lane)
                 self._shared(part, self.roles[name], block, shared, "lane")
                 reduced = "lane"
-            _, lane = s.split(name, reduced, self.group.subgroup)
+            rest, lane = s.split(name, reduced, self.group.subgroup)
+            if s.stages[name].iterations(reduced) is None:
+                s.reorder(name, lane, rest)  # each thread comes by, and asks whether it has one term more
             s.across(name, lane, self.group.subgroup)
         s.compute_at(name, self.out, block, REGISTER)
 
