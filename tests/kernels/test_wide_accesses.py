@@ -168,12 +168,42 @@ def test_what_is_not_aligned_is_read_one_by_one() -> None:
         assert accesses(program).coalesced == accesses(program).accesses
 
 
-def test_few_elements_are_spread() -> None:
-    """No multiprocessor is left without a task for the sake of wide accesses."""
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 80), st.sampled_from([4, 8, 63, 128, 130]))
+def test_few_elements_are_spread(rows: int, columns: int) -> None:
+    """No multiprocessor is left without a task for the sake of wide accesses: tasks have fewer threads instead, as many
+    as access memory together."""
     many = Threads(multiprocessors=16, access_bytes=16)
-    assert not vectors(finish(lower(propose(scaled(16, 128), context(many)))))
-    assert vectors(finish(lower(propose(scaled(64, 128), context(many)))))
-    assert not vectors(finish(lower(propose(scaled(64, 128), context(replace(many, access_bytes=0))))))
+    wide, narrow = (
+        finish(lower(propose(scaled(rows, columns), context(each)))) for each in (many, replace(many, access_bytes=0))
+    )
+    assert not vectors(narrow)
+    assert bool(vectors(wide)) == (columns % 2 == 0 and rows * columns > 32)
+    assert many.busy(int(wide.n_tasks)) >= many.busy(int(narrow.n_tasks)) or int(wide.n_tasks) >= 16
+
+
+@pytest.mark.parametrize("shape", [(128,), (3, 64)])
+def test_totals_of_parts(shape: tuple[int, ...]) -> None:
+    """Each thread adds up the parts of neighbouring elements, of one dimension or more."""
+    x, k = placeholder("x", (5, *shape)), reduce_axis("k", 5)
+    y = compute("y", shape, lambda *own: total(x[(k.var, *own)], k))
+    kernel = Kernel("total", (x,), (), (y,))
+    program, given = finish(lower(propose(kernel, context(Threads(access_bytes=16))))), arrays(kernel)
+    np.testing.assert_allclose(computed(program, given, "y", shape), given["x"].sum(0), 1e-5, 1e-5)
+    assert set(vectors(program)) == {16}
+
+
+@pytest.mark.parametrize(("parts", "terms"), [(4, 16), (2, 20), (3, 7)])
+def test_parts_of_products(parts: int, terms: int) -> None:
+    """The left operand of a product in parts, each of which begins at a multiple of its terms."""
+    x, w = placeholder("x", (32, parts * terms)), placeholder("w", (parts * terms, 64))
+    k = reduce_axis("k", terms)
+    y = compute("y", (parts, 32, 64), lambda p, i, j: total(x[i, p * terms + k.var] * w[p * terms + k.var, j], k))
+    kernel = Kernel("parts", (x, w), (), (y,))
+    program, given = finish(lower(propose(kernel, context(Threads(access_bytes=16))))), arrays(kernel)
+    apart = given["x"].reshape(32, parts, terms).swapaxes(0, 1), given["w"].reshape(parts, terms, 64)
+    np.testing.assert_allclose(computed(program, given, "y", (parts, 32, 64)), apart[0] @ apart[1], 1e-4, 1e-4)
+    assert ("x" in loaded(program, 4)) == (terms % 4 == 0)
 
 
 @pytest.mark.family("opencl")

@@ -2,7 +2,8 @@
 
 An access of 16 bytes moves four times what one of 4 bytes does, by as many instructions. A thread has neighbours only
 where everything that it reads or stores of them lies side by side, at a multiple of their bytes, or is the same for all
-of them, and as many as leave a task for every multiprocessor.
+of them. Where elements are few, tasks have fewer threads, and as many elements as without neighbours, so that there is
+a task for as many multiprocessors.
 """
 
 from __future__ import annotations
@@ -26,37 +27,42 @@ from sterna.te.tensor import Tensor
 
 #: Neighbours that a thread may have.
 COUNTS = (8, 4, 2)
+#: Threads of a task, at least, for the sake of neighbours: those that access memory together.
+FEWEST = 32
 #: Elements of a row for each zero behind it.
 MOST_PADDED = 8
 
 
-def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str = "") -> int:
-    """Elements of an output, neighbours in the order of its axes, that a thread computes; 1 where it has one alone.
+def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str = "") -> tuple[int, int]:
+    """Elements of an output, neighbours in the order of its axes, that a thread computes, 1 where it has one alone; and
+    the threads of a task.
 
     Args:
-        threads: of a task.
+        threads: of a task whose threads have one element.
         acc: a stage with a sum for each element of the output, at its own place; "" if there is none.
     """
     device = context.target.threads
     tensor = s.stages[out].tensor
     if device is None or not device.access_bytes or not all(a.extent.is_const for a in tensor.axes):
-        return 1
+        return 1, threads
     elements = int(product([a.extent for a in tensor.axes]))
     bodies = [(tensor, expanded(s, s.stages[out].body))]
     if acc:
         sums = s.stages[acc]
         assert isinstance(sums.body, Reduce)
-        if sums.body.index is not None or len(tensor.axes) == 1 or many_terms(sums.body, sums.body.axes):
-            return 1
+        if sums.body.index is not None or many_terms(sums.body, sums.body.axes):
+            return 1, threads
         bodies.append((sums.tensor, expanded(s, sums.body.a)))
     if any(is_quotient(node) for _, body in bodies for node in E.walk(body)):
-        return 1  # vectors of integers are divided by way of floats
+        return 1, threads  # vectors of integers are divided by way of floats
     for many in COUNTS:
-        enough = elements >= many * threads * device.multiprocessors
-        whole = int(tensor.axes[-1].extent) % many == 0
-        if enough and whole and all(_lie_side_by_side(t, body, many, context, acc) for t, body in bodies):
-            return many
-    return 1
+        fewer = threads
+        while fewer * many > threads and elements < many * fewer * device.multiprocessors:
+            fewer //= 2
+        whole = int(tensor.axes[-1].extent) % many == 0 and fewer >= min(FEWEST, threads)
+        if whole and all(_lie_side_by_side(t, body, many, context, acc) for t, body in bodies):
+            return many, fewer
+    return 1, threads
 
 
 def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context) -> int:
@@ -86,20 +92,24 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
     """
     device, tensor = context.target.threads, load.tensor
     assert isinstance(tensor, Tensor)
-    along = next((axis for axis in tiles if load.indices[-1] == axis.var), None)
+    along = next((axis for axis in tiles if load.indices[-1].coefficient(axis) == 1), None)
     if device is None or not device.access_bytes or along is None or not all(n.is_const for n in tensor.shape):
         return 1
+    # A part of a sum begins at a multiple of its terms.
+    begin = load.indices[-1] - along.var
     read, axis = ((load,), along) if tensor.body is None else (E.loads(tensor.body), tensor.axes[-1])
     values = () if tensor.body is None else (n for n in E.walk(tensor.body) if isinstance(n, E.IndexValue))
     if any(axis in n.index.symbols() for n in values):
         return 1
     many = gcd(min(device.access_bytes // dtypes.size(tensor.dtype), tiles[along]), int(tensor.shape[-1]))
+    many = gcd(many, begin.const, *begin.terms.values())
     for each in read:
         assert isinstance(each.tensor, Tensor)
-        if stride_of(each, axis, context.strides) != 1 or each.indices[-1] != axis.var:
+        if stride_of(each, axis, context.strides) != 1 or each.indices[-1].coefficient(axis) != 1:
             return 1
         strides = context.strides.get(each.tensor.name) or dense_strides(each.tensor.shape)
-        steps = (*strides[:-1], context.origins.get(each.tensor.name, ZERO))
+        first = each.indices[-1] - axis.var if each is not load else ZERO
+        steps = (*strides[:-1], first, context.origins.get(each.tensor.name, ZERO))
         many = gcd(many, *(n for step in steps for n in (step.const, *step.terms.values())))
     return many
 

@@ -114,13 +114,13 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
     most = min(context.target.threads.preferred, at_least(elements))
     for out in s.outputs:
         *axes, last = (a.name for a in s.stages[out].tensor.axes)
-        many = neighbours(s, out, most, context, acc)
+        many, threads = neighbours(s, out, most, context, acc)
         if many > 1 and axes:
             # The last axis by itself, so that it is seen where a sum for each lane lies.
             last, lane = s.split(out, last, many)
-            block, thread = s.split(out, fused(s, out, [*axes, last]), most, overhang=True)
+            block, thread = s.split(out, fused(s, out, [*axes, last]), threads, overhang=True)
         else:
-            block, thread = s.split(out, fused(s, out, [*axes, last]), most * many, overhang=True)
+            block, thread = s.split(out, fused(s, out, [*axes, last]), threads * many, overhang=True)
             if many > 1:
                 thread, lane = s.split(out, thread, many)
         if many > 1:
