@@ -15,15 +15,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.loops import program as P
+from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.loops.wide import Widths
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.target import Threads
 from sterna.te.tensor import Kernel
 from support import opencl_host
 from support.bound_axes import barriers, compare, threads
 from support.cuda_host import CUDA, METAL
-from support.small_kernels import log_sum_exp, mean_and_variance, normalized, place_of_greatest, row_sums, softmax, span
+from support.small_kernels import (
+    log_sum_exp,
+    mean_and_variance,
+    normalized,
+    place_of_greatest,
+    row_sums,
+    softmax,
+    span,
+    times_vector,
+)
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 CLASS: dict[str, Kernel] = {
@@ -53,9 +64,10 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
     return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
 
 
-def context(most: int, subgroup: int = 1) -> Context:
+def context(most: int, subgroup: int = 1, access_bytes: int = 0) -> Context:
     target = opencl_host.opencl_target(groups=True)
-    return Context(replace(target, threads=Threads(most, max(1, most // 2), subgroup=subgroup)))
+    device = Threads(most, max(1, most // 2), subgroup=subgroup, access_bytes=access_bytes)
+    return Context(replace(target, threads=device))
 
 
 @pytest.mark.family("opencl")
@@ -110,7 +122,62 @@ DRAWN: dict[str, Callable[[Any], Kernel]] = {
         shape := drawn_shape(draw), draw(st.integers(0, len(shape) - 1)), draw(st.booleans())
     ),
     "row_sums": lambda draw: row_sums(draw(SIZES), draw(SIZES), draw(st.sampled_from(["sum", "max", "min", "prod"]))),
+    "row_sums, any type": lambda draw: row_sums(
+        draw(SIZES),
+        draw(SIZES),
+        draw(st.sampled_from(["max", "min"])),
+        draw(st.sampled_from(["float16", "int8", "int64"])),
+    ),
+    "times_vector": lambda draw: times_vector(
+        draw(SIZES), draw(SIZES), draw(st.sampled_from(["float32", "float16", "int8"])), draw(st.booleans())
+    ),
 }
+
+
+WIDE: dict[str, tuple[Kernel, float]] = {
+    "softmax": (softmax((5, 64), 1), 1),
+    "softmax of halves of a row": (softmax((5, 66), 1), 1),
+    "softmax of rows that begin anywhere": (softmax((5, 67), 1), 0),
+    "softmax of columns": (softmax((3, 7, 40), 1), 1),
+    "layer normalization": (normalized((6, 64), (1,)), 1),
+    "layer normalization of two axes": (normalized((3, 5, 12), (1, 2)), 1),
+    "instance normalization": (normalized((2, 3, 7, 8), (2, 3)), 1),
+    "instance normalization, channels last": (normalized((2, 7, 5, 24), (1, 2)), 1),
+    "all of it": (normalized((11, 12), (0, 1)), 1),
+    "logsumexp": (log_sum_exp(4, 100), 0.9),
+    "argmax": (place_of_greatest(7, 52), 0.9),
+    "means": (mean_and_variance((5, 96), 1), 0.9),
+    "means of columns": (mean_and_variance((19, 32), 0), 1),
+    "a maximum": (row_sums(1, 2000, "max"), 0.9),
+    "bytes": (row_sums(3, 96, "max", "int8"), 0.9),
+    "halves": (row_sums(3, 96, "min", "float16"), 0.9),
+    "a product with a vector": (times_vector(40, 96), 0.9),
+    "a product with a vector, in float16": (times_vector(40, 96, "float16"), 0.9),
+    "a vector by columns": (times_vector(40, 96, turned=True), 1),
+    "a vector by columns, in int8": (times_vector(64, 96, "int8", turned=True), 0.2),
+    "a vector by columns, in float16": (times_vector(64, 96, "float16", turned=True), 0.9),
+    "a vector by columns that begin anywhere": (times_vector(41, 97, turned=True), 0),
+    "a vector by columns that begin within sectors": (times_vector(36, 96, turned=True), 0),
+}
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize("subgroup", [1, 32])
+@pytest.mark.parametrize("name", WIDE)
+def test_rows_in_runs(name: str, subgroup: int, device: opencl_host.Device, tmp_path: Path) -> None:
+    """Threads read and store runs of neighbours, of a row or of rows side by side, as far as that is one access."""
+    kernel, share = WIDE[name]
+    s, before = (propose(kernel, context(256, subgroup, wide)) for wide in (16, 0))
+    found, narrow = (accesses(finish(lower(each)), 32, 1 << 20, Widths(16)) for each in (s, before))
+    assert found.wide_bytes >= share * found.bytes
+    assert found.wide_bytes == 0 or share > 0
+    assert found.coalesced == found.accesses or narrow.coalesced < narrow.accesses
+    assert found.requested_bytes <= narrow.requested_bytes
+    assert found.conflicts <= narrow.conflicts
+    assert found.groups >= min(narrow.groups, 16)
+    exchanged = P.exchanged(finish(lower(s)).body) > 1  # by no driver of OpenCL here
+    language = CUDA if len(name) % 2 else METAL
+    compare(s, None if exchanged else device, tmp_path if subgroup > 1 else None, 1e-4, orders=1, language=language)
 
 
 def drawn_shape(draw: Any) -> tuple[int, ...]:
@@ -133,7 +200,7 @@ def drawn_shape(draw: Any) -> tuple[int, ...]:
 def test_rows_of_any_size(device: opencl_host.Device, data: Any) -> None:
     kernel = DRAWN[data.draw(st.sampled_from(sorted(DRAWN)))](data.draw)
     most, subgroup = data.draw(st.sampled_from([1, 2, 8, 32, 48, 128])), data.draw(st.sampled_from([1, 4, 32]))
-    s = propose(kernel, context(most, subgroup))
+    s = propose(kernel, context(most, subgroup, data.draw(st.sampled_from([0, 8, 16]))))
     if P.exchanged(lower(s).body) > 1:  # by no driver of OpenCL here
         compare(s, None, tolerance=1e-4, orders=2)
         return

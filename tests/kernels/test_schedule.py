@@ -211,6 +211,38 @@ def test_stages_placed_at_lanes() -> None:
     run(s, "c")
 
 
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("factors", [(), (0,), (1,), (0, 1)])
+def test_by_runs_brings_terms_together(factors: tuple[int, ...], generator: str) -> None:
+    """Of a sum of products: a run of its terms, or of either factor, in registers as one vector."""
+    s = Schedule(matmul(3, 5, 24))
+    stages = s.by_runs("acc", 4, *factors)
+    assert len(stages) == max(1, len(factors))
+    s.compute_at("acc", "out", "j", "register")
+    for stage in stages:
+        s.compute_at(stage, "acc", "run", "register")
+        s.vectorize(stage, "term")
+    s.unroll("acc", "term")
+    text = print_function(finish(lower(s)))
+    assert "x4" in text
+    assert "acc_terms.3" in text
+    run(s, generator)
+
+
+@pytest.mark.parametrize(("shape", "many"), [((6, 8), 4), ((5, 6), 2), ((3, 4), 3)])
+def test_by_runs_of_several_axes(shape: tuple[int, int], many: int) -> None:
+    """Terms are counted through in the order of the axes, also where a run goes beyond the last one."""
+    x, axes = placeholder("x", (3, *shape)), (reduce_axis("h", shape[0]), reduce_axis("w", shape[1]))
+    kernel = Kernel(
+        "sums", (x,), (), (compute("out", (3,), lambda i: reduce("max", x[i, axes[0].var, axes[1].var], *axes)),)
+    )
+    s = Schedule(kernel)
+    s.by_runs("out", many)
+    s.compute_at("out_terms", "out", "run", "stack")
+    run(s)
+    assert [int(a.extent) for a in s.stages["out"].axes] == [3, shape[0] * shape[1] // many, many]
+
+
 @pytest.mark.parametrize("columns", [5, 16, 23])
 def test_pack_stores_panels(columns: int) -> None:
     s = Schedule(matmul(6, columns, 10, constant=True))
@@ -341,6 +373,10 @@ ILLEGAL: dict[str, Callable[[], Any]] = {
     "across: not reduced": lambda: Schedule(row_sums(3, 8)).across("out", "i", 4),
     "across: no power of two": lambda: Schedule(row_sums(3, 8)).across("out", "k", 12),
     "across: more iterations than threads": lambda: Schedule(row_sums(3, 8)).across("out", "k", 4),
+    "by_runs: no reduction": lambda: inlined().by_runs("out", 2),
+    "by_runs: no runs": lambda: Schedule(row_sums(3, 10)).by_runs("out", 4),
+    "by_runs: no products": lambda: Schedule(row_sums(3, 8)).by_runs("out", 4, 0),
+    "by_runs: has steps": lambda: tiled().by_runs("acc", 3),
     "rfactor: no reduction": lambda: inlined().rfactor("out", "i1"),
     "rfactor: not split": lambda: Schedule(row_sums(3, 8)).rfactor("out", "k"),
     "pack: no constant": lambda: Schedule(matmul(2, 3, 4)).pack("x", {0: 2}, [(0, "o"), (1, ""), (0, "i")]),

@@ -50,6 +50,17 @@ def row_sums(rows: int, depth: int, combiner: str = "sum", dtype: str = "float32
     return Kernel("row_sums", (x,), (), (out,))
 
 
+def times_vector(rows: int, depth: int, dtype: str = "float32", turned: bool = False) -> Kernel:
+    """A matrix times a vector, added up in a wide type; `turned`: what is multiplied lies column by column."""
+    x, w = placeholder("x", (depth,), dtype), placeholder("w", (depth, rows) if turned else (rows, depth), dtype)
+    k, wide = reduce_axis("k", depth), "int32" if dtype == "int8" else "float32"
+
+    def product(i: Int, k: Int) -> E.Expr:
+        return E.cast(x[k], wide) * E.cast(w[k, i] if turned else w[i, k], wide)
+
+    return Kernel("times_vector", (x, w), (), (compute("y", (rows,), lambda i: total(product(i, k.var), k)),))
+
+
 def arrays(kernel: Kernel) -> dict[str, np.ndarray]:
     """Random elements; where they are not float32, integers so small that their sums are exact in any order."""
     random = np.random.default_rng(7)

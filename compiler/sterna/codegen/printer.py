@@ -318,6 +318,8 @@ class Printer:
             return d.broadcast(e.dtype, self.value(e.a), lanes)
         if isinstance(e, P.Apply):
             return d.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
+        if isinstance(e, P.Lane) and not self.is_whole(e.a.lanes):
+            return self.lane(e.a, e.lane)
         if isinstance(e, P.Lane):
             return d.part(e.dtype, self.value(e.a), e.lane, lanes) if lanes > 1 else d.lane(self.value(e.a), e.lane)
         if isinstance(e, P.Assemble):

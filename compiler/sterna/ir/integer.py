@@ -484,19 +484,27 @@ def _product_bounds(monomial: Monomial) -> tuple[Bound, Bound]:
 
 
 def _recombine(terms: dict[Monomial, int], const: int) -> Int:
-    """Merges k*d*(x // d) + k*(x % d) into k*x."""
+    """Merges k*d*(x // d) + k*(x % d) into k*x, where the quotient may be written as a sum."""
     for monomial, k in terms.items():
         if len(monomial) != 1 or not isinstance(monomial[0], Mod):
             continue
         mod = monomial[0]
-        candidates = [FloorDiv(mod.value, mod.divisor)]
-        if mod.value.const == 0 and len(mod.value.terms) == 1:
-            ((inner, coefficient),) = mod.value.terms.items()
-            if coefficient == 1 and len(inner) == 1 and isinstance(inner[0], FloorDiv):
-                candidates.append(FloorDiv(inner[0].value, inner[0].divisor * mod.divisor))
-        for quotient in candidates:
-            if terms.get((quotient,)) == k * mod.divisor:
-                rest = dict(terms)
-                del rest[monomial], rest[(quotient,)]
-                return Int(rest, const) + mod.value * k
+        for quotient in _quotients(mod):
+            factor = k * mod.divisor
+            divided = {m: c for m, c in quotient.terms.items() if any(isinstance(a, FloorDiv) for a in m)}
+            if divided and all(terms.get(m) == factor * c for m, c in divided.items()):
+                rest = {m: c for m, c in terms.items() if m != monomial}
+                return Int(rest, const) + (mod.value - quotient * mod.divisor) * k
     return Int(terms, const)
+
+
+def _quotients(mod: Mod) -> Iterator[Int]:
+    """What is left out of a remainder, as it may be written."""
+    x, d = mod.value, mod.divisor
+    yield Int({(FloorDiv(x, d),): 1}, 0)
+    for monomial, coefficient in x.terms.items():
+        if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv):
+            # floor((a + floor(b / e)) / d) = floor((a e + b) / (e d))
+            inner = monomial[0]
+            others = Int({m: c for m, c in x.terms.items() if m != monomial}, x.const)
+            yield (others * inner.divisor + inner.value) // (inner.divisor * d)

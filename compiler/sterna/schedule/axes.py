@@ -215,8 +215,11 @@ class AxisSteps:
 
 
 def is_place(reduction: Reduce) -> bool:
-    """Whether argmin or argmax gives the position along its only axis, so that the first of equals has the least."""
-    index = reduction.index
+    """Whether argmin or argmax gives the position along its axes, counted through in their order, so that the first of
+    equals has the least."""
+    index, place = reduction.index, ZERO
     while isinstance(index, Cast):
         index = index.a
-    return len(reduction.axes) == 1 and isinstance(index, IndexValue) and index.index == reduction.axes[0].var
+    for axis in reduction.axes:
+        place = place * axis.extent + axis.var
+    return isinstance(index, IndexValue) and index.index == place

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from math import prod
 
 from sterna.ir.integer import ZERO, Int, of
 from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import RaggedTail, StageSchedule
 from sterna.schedule.online import Online, online, online_in_matrices, weighted_by_softmax
-from sterna.schedule.products import contains, factors
-from sterna.schedule.rewriting import copied, folded, folded_at, read_from, redirect, thinned, thinned_at
+from sterna.schedule.products import contains, factors, multiplies
+from sterna.schedule.rewriting import copied, folded, folded_at, in_runs, read_from, redirect, thinned, thinned_at
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Load
+from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Tensor
 
 
@@ -59,6 +60,36 @@ class CopySteps(AxisSteps):
         s.leaves = [a.name for a in t.axes]
         s.relations, s.annotations = [], {}
         return inner.name
+
+    def by_runs(self, stage: str, many: int, *factors: int) -> tuple[str, ...]:
+        """Makes a reduction read its terms from stages of their own, `<stage>_terms`, whose last axis are runs of
+        `many` of them: placed in registers within the reduction's loop over runs, they are what one access of a thread
+        brings. In place of its own axes, which are counted through in their order, the reduction has the axes `run` and
+        `term`. Returns the stages.
+
+        Args:
+            factors: of a sum of products, the numbers of those that have such a stage, 0 or 1; none: the terms do.
+        """
+        s: StageSchedule = self._step("by_runs", stage, many, *factors)
+        reduction = s.body
+        if not isinstance(reduction, Reduce) or reduction.combiner == "rescaled":
+            self._illegal(
+                f"{stage} does not combine single terms", "by_runs applies to sums, extremes and their places"
+            )
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "by_runs before them")
+        if not all(a.extent.is_const for a in reduction.axes):
+            self._illegal("the number of terms is not known", "by_runs applies to constant extents")
+        terms = prod(int(a.extent) for a in reduction.axes)
+        if many < 2 or terms % many or not terms:
+            self._illegal(f"{terms} terms are no runs of {many}", "a divisor of their number")
+        if not {*factors} <= ({0, 1} if multiplies(reduction) else set()):
+            self._illegal(f"{stage} is no sum of products with the factors {factors}", "leave the factors out")
+        made, s.body = in_runs(s.tensor, reduction, many, factors)
+        for each in made:
+            self._add_stage(each)
+        s.leaves = [a.name for a in s.axes]
+        return tuple(each.name for each in made)
 
     def online(self, stage: str, scores: str, block: int, columns: int, groups: int) -> str:
         """Computes a sum that is weighted by the softmax of the stage `scores` block by block of its terms, so that no

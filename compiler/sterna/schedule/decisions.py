@@ -196,8 +196,8 @@ class StageSchedule:
         return found
 
     def iterations(self, axis: str) -> int | None:
-        """Iterations of the inner part of a split, of the outer one where a split inner part is split evenly, of an
-        axis that is not split and has a constant number, and of such axes fused."""
+        """Iterations of the inner part of a split, of the outer one where what is split has been split before, and
+        evenly, of an axis that is not split and has a constant number, and of such axes fused."""
         fused = next((r for r in self.relations if isinstance(r, Fuse) and r.fused == axis), None)
         if fused is not None:
             both = self.iterations(fused.first), self.iterations(fused.second)
@@ -209,7 +209,9 @@ class StageSchedule:
         if axis in factors:
             return factors[axis]
         split = next((r for r in self.relations if isinstance(r, Split) and r.outer == axis), None)
-        whole = None if split is None else factors.get(split.parent)
+        parts = {part for r in self.relations if isinstance(r, Split) for part in (r.outer, r.inner)}
+        derived = split is not None and split.parent in parts
+        whole = self.iterations(split.parent) if split is not None and derived else None
         return None if split is None or whole is None or whole % split.factor else whole // split.factor
 
     def extent(self, axis: str) -> int | None:

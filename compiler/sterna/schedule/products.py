@@ -7,6 +7,11 @@ from sterna.te import expr as E
 from sterna.te.expr import Expr, Reduce
 
 
+def multiplies(reduction: Reduce) -> bool:
+    """Whether a reduction adds up products."""
+    return reduction.combiner == "sum" and isinstance(reduction.a, E.Binary) and reduction.a.op == "mul"
+
+
 def factors(body: Expr) -> tuple[Expr, Expr] | None:
     """What a sum of products multiplies, before either factor is widened; None of floats of their own type."""
     if not isinstance(body, Reduce) or body.combiner != "sum":

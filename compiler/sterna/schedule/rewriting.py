@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 from sterna.ir.extremum import minimum
@@ -67,6 +68,49 @@ def factored(stage: Tensor, reduction: Reduce, parent: Axis, factor: int, name: 
     rest = Axis("lane", factor, reduction=True)
     at = tuple(of(a) for a in ((rest, *stage.axes) if outermost else (*stage.axes, rest)))
     return Factored(partial, tail, Reduce(reduction.dtype, combiner=reduction.combiner, a=partial[at], axes=(rest,)))
+
+
+def in_runs(stage: Tensor, reduction: Reduce, many: int, factors: Sequence[int]) -> tuple[list[Tensor], Reduce]:
+    """Stages of the terms of a stage's reduction, or of so numbered factors of them, in runs of `many`; and the
+    reduction of these, over runs and within each."""
+    terms = prod(int(a.extent) for a in reduction.axes)
+    run, term = Axis("run", terms // many, reduction=True), Axis("term", many, reduction=True)
+    at = _places(reduction.axes, of(run) * many + of(term))
+    made: list[Tensor] = []
+
+    @lru_cache
+    def apart(value: Expr) -> Expr:
+        """An element of a stage of its own, which has those axes of the reduction's stage that the value names; of a
+        square the only one."""
+        named = E.axes_of(value)
+        kept = tuple(a for a in stage.axes if a in named)
+        own = {a: Axis(a.name, a.extent) for a in kept}
+        runs, within = Axis("run", run.extent), Axis("term", term.extent)
+        values = {a: of(b) for a, b in own.items()} | _places(reduction.axes, of(runs) * many + of(within))
+        axes = (*own.values(), runs, within)
+        name = f"{stage.name}_terms{len(made) + 1 if made else ''}"
+        made.append(Tensor(name, tuple(a.extent for a in axes), value.dtype, axes, E.substitute_index(value, values)))
+        return made[-1][tuple(of(a) for a in (*kept, run, term))]
+
+    element = reduction.a
+    if factors:
+        assert isinstance(element, E.Binary)
+        both = enumerate((element.a, element.b))
+        new = [apart(e) if n in factors else E.substitute_index(e, at) for n, e in both]
+        element = replace(element, a=new[0], b=new[1])
+    else:
+        element = apart(element)
+    index = None if reduction.index is None else E.substitute_index(reduction.index, at)
+    return made, replace(reduction, a=element, index=index, axes=(run, term))
+
+
+def _places(axes: Sequence[Axis], flat: Int) -> dict[Axis, Int]:
+    """Where an element is along axes that are counted through in their order, the last one fastest."""
+    found: dict[Axis, Int] = {}
+    for n, axis in enumerate(reversed(axes)):
+        found[axis] = flat if n == len(axes) - 1 else flat % int(axis.extent)
+        flat = flat // int(axis.extent)
+    return found
 
 
 def copied(stage: Tensor, body: Expr, name: str) -> Tensor:

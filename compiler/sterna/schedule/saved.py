@@ -43,6 +43,7 @@ PRIMITIVES = (
     "online_in_matrices",
     "transfer",
     "rfactor",
+    "by_runs",
     "pack",
     "narrow",
     "offset",

@@ -8,7 +8,7 @@ a task for as many multiprocessors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -60,7 +60,7 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
         while fewer * many > threads and elements < many * fewer * device.multiprocessors:
             fewer //= 2
         whole = int(tensor.axes[-1].extent) % many == 0 and fewer >= min(FEWEST, threads)
-        if whole and all(_lie_side_by_side(t, body, many, context, acc) for t, body in bodies):
+        if whole and all(_lie_side_by_side(t, body, t.axes, many, context, {acc}) for t, body in bodies):
             return many, fewer
     return 1, threads
 
@@ -79,8 +79,9 @@ def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context
     body = expanded(s, s.stages[out].body)
     if any(is_quotient(node) for node in E.walk(body)):
         return 1  # vectors of integers are divided by way of floats
-    whole = (n for n in COUNTS if n <= most and int(tensor.axes[-1].extent) % n == 0)
-    return next((n for n in whole if _lie_side_by_side(tensor, body, n, context, acc, apart=True)), 1)
+    last = tensor.axes[-1:]
+    whole = (n for n in COUNTS if n <= most and int(last[0].extent) % n == 0)
+    return next((n for n in whole if _lie_side_by_side(tensor, body, last, n, context, {acc})), 1)
 
 
 def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) -> int:
@@ -131,54 +132,83 @@ def with_aligned_rows(s: Schedule, load: E.Load, context: Context) -> E.Load:
     return replace(load, tensor=names[s.stored_tensor(source).name])
 
 
-def _lie_side_by_side(tensor: Tensor, body: E.Expr, many: int, context: Context, acc: str, apart: bool = False) -> bool:
-    """Whether what runs of elements of a tensor read, and they themselves, are runs in memory.
+def neighbours_along(
+    s: Schedule,
+    body: E.Expr,
+    axes: Sequence[Axis],
+    context: Context,
+    out: Tensor | None = None,
+    sectors: bool = False,
+) -> int:
+    """Neighbours along some axes of a stage, in their order, that are one access of every tensor that it reads, and of
+    an output if it is one; 1 where they are not.
 
     Args:
-        apart: runs are along the last axis, each at any position of the others; else all elements make runs.
+        body: of the stage, or what it reduces.
+        sectors: whether what is read apart from them has to lie whole sectors of memory apart, as threads side by side
+            have it.
+    """
+    device = context.target.threads
+    if device is None or not device.access_bytes or not axes or not all(a.extent.is_const for a in axes):
+        return 1
+    body, many = expanded(s, body), product([a.extent for a in axes])
+    if any(is_quotient(node) for node in E.walk(body)):
+        return 1  # vectors of integers are divided by way of floats
+    kept = {*s.stages} - {*s.outputs}
+    whole = (n for n in COUNTS if many % n == 0)
+    return next((n for n in whole if _lie_side_by_side(out, body, axes, n, context, kept, sectors)), 1)
+
+
+def _lie_side_by_side(
+    out: Tensor | None,
+    body: E.Expr,
+    axes: Sequence[Axis],
+    many: int,
+    context: Context,
+    kept: Collection[str],
+    sectors: bool = False,
+) -> bool:
+    """Whether what runs of elements along some axes read, and they themselves in an output, are runs in memory.
+
+    Args:
+        kept: what threads have in registers or shared memory, which begins anywhere.
     """
     device = context.target.threads
     assert device is not None
-    lane, at = _columns(tensor, many) if apart else _positions(tensor, many)
-    widest = dtypes.size(tensor.dtype)
-    stored = _address(tensor, tuple(at[a] for a in tensor.axes), context)
-    if not _is_run(stored, lane, many, tensor.dtype):
-        return False
+    (run, lane), at = _positions(axes, many)
+    widest = 0
+    if out is not None:
+        stored = _address(out, tuple(a.var.substitute(at) for a in out.axes), context)
+        if not _is_run(stored, lane, many, out.dtype):
+            return False
+        widest = dtypes.size(out.dtype)
     for load in E.loads(body):
         assert isinstance(load.tensor, Tensor)
-        if load.tensor.name == acc:
-            continue
         place = _address(load.tensor, tuple(i.substitute(at) for i in load.indices), context)
-        if place.coefficient(lane) == 0:
+        if place.coefficient(lane) == 0 or (load.tensor.name in kept and place.coefficient(lane) == 1):
             continue
-        if not _is_run(place, lane, many, load.dtype):
+        if load.tensor.name in kept or not _is_run(place, lane, many, load.dtype):
             return False
-        widest = max(widest, dtypes.size(load.dtype))
+        size = dtypes.size(load.dtype)
+        if sectors and not lies_at(SECTOR, size, place.substitute(dict.fromkeys(place.symbols() & {run, lane}, ZERO))):
+            return False
+        widest = max(widest, size)
     values = (n for n in E.walk(body) if isinstance(n, E.IndexValue))
     if any(n.index.substitute(at).coefficient(lane) is None for n in values):
         return False
-    return many * widest <= device.access_bytes
+    return 0 < many * widest <= device.access_bytes
 
 
-def _positions(tensor: Tensor, many: int) -> tuple[Symbol, Mapping[Atom, Int]]:
-    """The number of an element among the neighbours, and the axes of an element of any run of them."""
-    elements = int(product([a.extent for a in tensor.axes]))
+def _positions(axes: Sequence[Axis], many: int) -> tuple[tuple[Symbol, Symbol], Mapping[Atom, Int]]:
+    """The numbers of a run of neighbours along some axes, and of an element of it; and what these axes are there."""
+    elements = int(product([a.extent for a in axes]))
     run, lane = Symbol("run", 0, elements // many - 1), Symbol("lane", 0, many - 1)
     flat, at = of(run) * many + of(lane), dict[Atom, Int]()
-    for n, axis in enumerate(reversed(tensor.axes)):
+    for n, axis in enumerate(reversed(axes)):
         extent = int(axis.extent)
-        at[axis] = flat if n == len(tensor.axes) - 1 else flat % extent
+        at[axis] = flat if n == len(axes) - 1 else flat % extent
         flat = flat // extent
-    return lane, at
-
-
-def _columns(tensor: Tensor, many: int) -> tuple[Symbol, Mapping[Atom, Int]]:
-    """The same for runs along the last axis."""
-    *outer, last = tensor.axes
-    lane = Symbol("lane", 0, many - 1)
-    at: dict[Atom, Int] = {a: of(Symbol(a.name, 0)) for a in outer}
-    at[last] = of(Symbol("run", 0, int(last.extent) // many - 1)) * many + of(lane)
-    return lane, at
+    return (run, lane), at
 
 
 def _address(tensor: Tensor, indices: Sequence[Int], context: Context) -> Int:

@@ -10,6 +10,7 @@ so that neighbours read neighbours). What remains of the row is computed by all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
@@ -17,6 +18,7 @@ from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
 from sterna.ir.threads import ThreadAxis
 from sterna.schedule.axes import is_place
+from sterna.schedule.products import multiplies
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -33,6 +35,8 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
     times_read,
 )
+from sterna.schedule.strategies.group_neighbours import neighbours_along
+from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
@@ -52,7 +56,7 @@ SHARE = 0.5
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
-    """The schedule of a kernel with reductions, else None. Of axes that are reduced together, none is of an open size."""
+    """The schedule of a kernel with reductions, else None. Of axes reduced together none may be of an open size."""
     found = [t.reduction for t in kernel.stages if t.reduction is not None]
     if not found or any(len(r.axes) > 1 and not all(a.extent.is_const for a in r.axes) for r in found):
         return None
@@ -68,8 +72,10 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         every = [_Rows(s, out, context) for out in s.outputs]
         # The threads of all outputs are those of the one that has most to do.
         first = max(every, key=lambda rows: rows.work)
-        groups = [first.exchanging(), first.threads()]
-        groups += [replace(group, rows=1) for group in groups if group is not None]
+        shared_rows = first.threads()
+        groups = [first.exchanging(), shared_rows]
+        groups.append(replace(shared_rows, lanes=max(1, shared_rows.lanes // shared_rows.each), each=1))
+        groups += [replace(group, rows=1, each=1) for group in groups if group is not None]
         if not any(group is not None and all(rows.takes(group) for rows in every) for group in groups):
             return None
         if all(rows.bytes() <= SHARE * shared.bytes for rows in every):
@@ -84,7 +90,9 @@ class _Group:
     """The threads of a task.
 
     Args:
-        rows: that a task has, each with threads of its own along `across`; lanes: the threads of a row, along `along`.
+        rows: that a task has; lanes: the threads of a row, along `along`.
+        across: the axis along which rows have threads of their own, those of so many neighbouring rows (`each`) the
+            same.
         subgroup: threads along x that exchange what they have, and of a row the others are along y; 0: none do.
     """
 
@@ -93,6 +101,7 @@ class _Group:
     across: ThreadAxis = "thread.y"
     along: ThreadAxis = "thread.x"
     subgroup: int = 0
+    each: int = 1
 
 
 @dataclass
@@ -123,6 +132,7 @@ class _Rows:
         self.work = sum(product([a.extent for a in s.stages[name].axes]) for name in (out, *self.placed))
         self.group = _Group(1, 1)
         self.roles: dict[str, _Roles] = {}
+        self.runs = {name: self._runs(name) for name in (out, *self.placed)}
 
     def takes(self, group: _Group) -> bool:
         """Whether every stage has axes for these threads."""
@@ -130,6 +140,8 @@ class _Rows:
         if not all(self.s.stages[name].tensor.axes for name in (self.out, *self.placed)):
             return False
         if group.subgroup and not all(self._is_exchanged(name) for name in self.placed):
+            return False
+        if group.each > 1 and self._rows_together(group.rows) % group.each:
             return False
         # Where a task has several rows, every stage has them along one axis that is nothing else.
         return group.rows == 1 or all(len(r.tile) == 1 and not r.tile & r.columns for r in self.roles.values())
@@ -149,9 +161,18 @@ class _Rows:
             return _Group(1, min(at_least(width), total))
         if self.rows and self._rows_are_neighbours():
             rows = min(BESIDE, at_least(beside), total)
-            return _Group(rows, max(1, min(at_least(width), total // rows)), "thread.x", "thread.y")
+            each = min(self._rows_together(rows), max(1, rows // 2))
+            lanes = max(1, min(at_least(width), each * total // rows))
+            return _Group(rows, lanes, "thread.x", "thread.y", each=each)
         lanes = min(at_least(width), total)
-        return _Group(max(1, min(threads.preferred // lanes, at_least(beside))), lanes)
+        rows = max(1, min(threads.preferred // lanes, at_least(beside)))
+        # Where a thread has runs of neighbours a row has fewer threads, and a task more rows if there are tasks enough.
+        runs = [product([a.extent for a in self.rest]) // self.runs[self.out]]
+        runs += [self._terms(name) // self.runs[name] for name in self.placed]
+        lanes = min(at_least(max(runs)), lanes)
+        more = max(1, min(threads.preferred // lanes, at_least(beside)))
+        enough = more > rows and threads.busy(-(-tasks // more)) >= threads.busy(-(-tasks // rows))
+        return _Group(more if enough else rows, lanes)
 
     def exchanging(self) -> _Group | None:
         """The threads of rows whose reductions are by exchanges in subgroups, if the target has these."""
@@ -170,7 +191,7 @@ class _Rows:
         if lanes > threads.subgroup >= width / ALONE and tasks >= beside * threads.multiprocessors:
             lanes = threads.subgroup  # nobody waits for another subgroup, and there are tasks enough
         uneven = any(not a.extent.is_const for a in self.rest)
-        rows = 1 if uneven or (group.rows == 1 and lanes == group.lanes) else max(1, threads.preferred // lanes)
+        rows = 1 if uneven else group.rows if lanes == group.lanes else max(1, threads.preferred // lanes)
         rows = min(rows, at_least(size(self.rows[-1].extent)) if self.rows else 1)
         subgroup = min(lanes, threads.subgroup)
         across: ThreadAxis = "thread.y" if lanes == subgroup else "thread.z"
@@ -191,6 +212,17 @@ class _Rows:
         body = self.s.stages[name].body
         return product([a.extent for a in body.axes]) if isinstance(body, Reduce) else 1
 
+    def _runs(self, name: str) -> int:
+        """Neighbours of a row that are one access of all that a stage reads of memory: terms of its reduction, or
+        elements of the output."""
+        s, state = self.s, self.s.stages[name]
+        body, out = state.body, state.tensor if name == self.out else None
+        if isinstance(body, Reduce):
+            if self._terms(name) <= LAST or body.combiner == "rescaled" or not (body.index is None or is_place(body)):
+                return 1
+            return neighbours_along(s, body.a, body.axes[-1:], self.context)
+        return neighbours_along(s, body, self.rest[-1:], self.context, out) if out is not None else 1
+
     def _rows_are_neighbours(self) -> bool:
         """Whether neighbours in memory, in the greatest tensor that a reduction reads, are terms of different rows."""
         found: list[tuple[int, bool]] = []
@@ -204,6 +236,19 @@ class _Rows:
                     steps = [stride_of(load, a, self.context.strides) for a in (own, reduced)]
                     found.append((product(load.tensor.shape), steps[0] == 1 and steps[1] != 1))
         return max(found, key=lambda each: each[0])[1] if found else False
+
+    def _rows_together(self, rows: int) -> int:
+        """Neighbouring rows that are one access of everything that is read and stored of them."""
+        roles, s = self._roles(_Group(rows, 1)), self.s
+        found = [neighbours_along(s, s.stages[self.out].body, self.rows[-1:], self.context, s.stages[self.out].tensor)]
+        for name in self.placed:
+            body = s.stages[name].body
+            if isinstance(body, Reduce) and body.index is not None:
+                return 1
+            read = body.a if isinstance(body, Reduce) else body
+            if any(load.tensor.name not in s.stages for load in expanded_loads(s, read)):
+                found.append(neighbours_along(s, read, [*roles[name].tile], self.context, sectors=True))
+        return min(found)
 
     # -- axes
     def _roles(self, group: _Group) -> dict[str, _Roles]:
@@ -247,7 +292,28 @@ class _Rows:
             return 0
         results = product([a.extent for a in self.roles[name].columns])
         terms = self._terms(name)
-        return 0 if terms <= LAST or results >= min(terms, self.group.lanes) else min(terms, self.group.lanes)
+        few = terms <= LAST or results >= min(terms, self.group.lanes)
+        return 0 if few else min(terms // self._own(name), self.group.lanes)
+
+    def _own(self, name: str) -> int:
+        """Neighbours of a row that a thread has at a time."""
+        if self.group.along == "thread.x":
+            return self.runs[name]
+        # Rows side by side: of a product what all rows have in common, such as the vector of a matrix-vector product.
+        body, factors = self.s.stages[name].body, self._factors(name)
+        if self.group.each == 1 or not factors or self._terms(name) <= LAST:
+            return 1
+        assert isinstance(body, Reduce)
+        return min(neighbours_along(self.s, body.a.children()[n], body.axes[-1:], self.context) for n in factors)
+
+    def _factors(self, name: str) -> list[int]:
+        """The numbers of those factors that a thread brings in runs, of a sum of products."""
+        body = self.s.stages[name].body
+        if not isinstance(body, Reduce) or not multiplies(body):
+            return []
+        named = [E.axes_of(e) for e in body.a.children()]
+        apart = set[Axis]() if self.group.along == "thread.x" else self.roles[name].tile
+        return [n for n, axes in enumerate(named) if axes & {*body.axes} and not axes & apart]
 
     # -- the schedule
     def schedule(self, shared: Memory) -> None:
@@ -274,11 +340,17 @@ class _Rows:
         else:
             whole, columns[0] = s.split(out, columns[0], 1 << 30)
             outer, row = [whole], ""
-        s.reorder(out, *outer, *([row] if row else []), *columns)
+        together = list[str]()
+        if self.group.each > 1:
+            row, each = s.split(out, row, self.group.each)
+            together.append(each)
+        s.reorder(out, *outer, *([row] if row else []), *columns, *together)
+        for each in together:
+            s.vectorize(out, each)
         task = fused(s, out, outer)
         s.parallel(out, task)
         if columns:
-            self._bind(out, fused(s, out, columns), self.group.lanes)
+            self._bind(out, fused(s, out, self._in_vectors(out, columns, self._own(out))), self.group.lanes)
         else:
             row = self._bind(out, row, 1)[0]
         if self.group.rows > 1:
@@ -288,13 +360,40 @@ class _Rows:
     def _bind(self, stage: str, axis: str, lanes: int) -> tuple[str, str]:
         """Gives so many iterations at a time to the threads of a row; the axes of what is left, and of the threads."""
         s, subgroup = self.s, self.group.subgroup
-        overhang = stage == self.out and s.stages[stage].iterations(axis) is None
+        overhang = stage == self.out and any(not a.extent.is_const for a in self.rest)
         rest, lane = s.split(stage, axis, lanes, overhang=overhang)
         if 0 < subgroup < self.group.lanes:
             other, lane = s.split(stage, lane, min(subgroup, lanes))
             s.bind(stage, other, "thread.y")
         s.bind(stage, lane, self.group.along)
         return rest, lane
+
+    def _in_vectors(self, stage: str, columns: Sequence[str], many: int) -> list[str]:
+        """Makes so many neighbours along the last of some axes one vector; the axes with what is left of that."""
+        if many == 1:
+            return [*columns]
+        last, lane = self.s.split(stage, columns[-1], many)
+        self.s.vectorize(stage, lane)
+        return [*columns[:-1], last]
+
+    def _terms_of(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """The only reduced axis of a stage, whose terms are brought in runs where those are one access; and the stages
+        that bring them."""
+        s, body, many = self.s, self.s.stages[name].body, self._own(name)
+        assert isinstance(body, Reduce)
+        if many == 1:
+            return fused(s, name, [a.name for a in body.axes]), ()
+        return "run", s.by_runs(name, many, *self._factors(name))
+
+    def _bring(self, terms: Sequence[str], stage: str, loop: str) -> None:
+        """Brings the terms of a run in the loop of a stage over runs."""
+        for each in terms:
+            self.s.compute_at(each, stage, loop, REGISTER)
+            self.s.vectorize(each, "term")
+            for leaf in self.s.stages[each].leaves[:-1]:
+                self.s.unroll(each, leaf)
+        if terms:
+            self.s.unroll(stage, "term")
 
     def _has_parts(self, name: str) -> bool:
         """Whether the subgroups of a row leave parts of a reduction in shared memory for one another."""
@@ -309,16 +408,17 @@ class _Rows:
         assert isinstance(body, Reduce)
         terms = self._terms(name)
         if terms > LAST:
-            reduced = fused(s, name, [a.name for a in body.axes])
+            reduced, brought = self._terms_of(name)
             if self._has_parts(name):
-                _, lane = s.split(name, reduced, min(terms, lanes))
+                _, lane = s.split(name, reduced, min(terms // self._own(name), lanes))
                 part = s.rfactor(name, lane)
-                self._shared(part, self.roles[name], block, shared, "lane")
-                reduced = "lane"
+                self._shared(part, self.roles[name], block, shared, "lane", brought)
+                reduced, brought = "lane", ()
             rest, lane = s.split(name, reduced, self.group.subgroup)
             if s.stages[name].iterations(reduced) is None:
                 s.reorder(name, lane, rest)  # each thread comes by, and asks whether it has one term more
             s.across(name, lane, self.group.subgroup)
+            self._bring(brought, name, lane)
         s.compute_at(name, self.out, block, REGISTER)
 
     def _place(self, name: str, block: str, shared: Memory) -> None:
@@ -326,27 +426,33 @@ class _Rows:
         lanes, role = self._lanes(name), self.roles[name]
         s = self.s
         if lanes:
-            body = s.stages[name].body
-            assert isinstance(body, Reduce)
-            reduced = fused(s, name, [a.name for a in body.axes])
+            reduced, brought = self._terms_of(name)
             while lanes:
                 _, lane = s.split(name, reduced, lanes)
                 # Threads side by side have parts side by side, in banks of their own: of one row, or of as many rows.
                 part = s.rfactor(name, lane, outermost=self.group.across == "thread.x")
-                self._shared(part, role, block, shared, "lane")
+                self._shared(part, role, block, shared, "lane", brought)
+                brought = ()
                 reduced, lanes = "lane", at_least(lanes) // STEP if lanes > LAST else 0
         self._shared(name, role, block, shared)
 
-    def _shared(self, stage: str, role: _Roles, block: str, shared: Memory, lane: str = "") -> None:
-        """Computes a stage of a task in shared memory: its threads along the axis of lanes, or of its columns."""
+    def _shared(
+        self, stage: str, role: _Roles, block: str, shared: Memory, lane: str = "", brought: Sequence[str] = ()
+    ) -> None:
+        """Computes a stage of a task in shared memory: its threads along the axis of lanes, or of its columns.
+
+        Args:
+            brought: stages of the terms that it combines.
+        """
         s = self.s
         s.compute_at(stage, self.out, block, shared)
         own = s.stages[stage].tensor.axes
         sums = s.cache_write(stage) if isinstance(s.stages[stage].body, Reduce) else ""
         names = {a.name for a in role.tile}
-        tile = next((a.name for a in own if a.name in names), "")
+        tile = neighbouring = next((a.name for a in own if a.name in names), "")
         names = {a.name for a in role.columns}
-        columns = [a.name for a in own if a.name in names]
+        role_axes = [a for a in own if a.name in names]
+        columns = [a.name for a in role_axes]
         others = [a.name for a in own if a.name not in (tile, lane, *columns)]
         order = [*others, *([tile] if tile else []), *columns, *([lane] if lane else [])]
         s.reorder(stage, *order)
@@ -357,15 +463,31 @@ class _Rows:
             else:
                 s.bind(stage, lane, self.group.along)
         elif columns:
+            many = (
+                1
+                if sums or self.group.each > 1
+                else neighbours_along(s, s.stages[stage].body, role_axes[-1:], self.context)
+            )
+            columns = self._in_vectors(stage, columns, many)
             last, thread = self._bind(stage, fused(s, stage, columns), self.group.lanes)
         else:
             last, thread = self._bind(stage, order[-1], 1)
             tile = last if tile == order[-1] else tile
         if self.group.rows > 1:
             _, row = s.split(stage, tile, self.group.rows)
+            if self.group.each > 1:
+                row, each = s.split(stage, row, self.group.each)
+                s.reorder(stage, *(leaf for leaf in s.stages[stage].leaves if leaf != each), each)
+                s.vectorize(stage, each)
             s.bind(stage, row, self.group.across)
         if sums:
             s.compute_at(sums, stage, thread, REGISTER)
+            if self.group.each > 1:
+                s.reorder(sums, *(leaf for leaf in s.stages[sums].leaves if leaf != neighbouring), neighbouring)
+                s.vectorize(sums, neighbouring)
+            if brought:
+                s.reorder(sums, "run", "term")
+                self._bring(brought, sums, "run")
 
 
 def _plain(index: Int) -> bool:
