@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.driver import Options, compile_graph
+from sterna.loops import program as P
 from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.loops.wide import Widths
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, group_attention, groups
 from sterna.targets.description import load_target
@@ -38,8 +40,11 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
     return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
 
 
-def scheduled(kernel: Kernel) -> Schedule:
-    s = group_attention.propose(kernel, Context(opencl_host.opencl_target(groups=True)), SHARED)
+def scheduled(kernel: Kernel, access_bytes: int = 0) -> Schedule:
+    target = opencl_host.opencl_target(groups=True)
+    assert target.threads is not None
+    target = replace(target, threads=replace(target.threads, access_bytes=access_bytes))
+    s = group_attention.propose(kernel, Context(target), SHARED)
     assert s is not None
     return s
 
@@ -73,10 +78,34 @@ def test_neighbours_have_neighbours(columns: int) -> None:
     assert found.moved_bytes == found.least_bytes
 
 
+@pytest.mark.parametrize(
+    ("sizes", "wide"),
+    [
+        ((2, 64, 128, 64, 64), "q k v"),
+        ((2, 64, 128, 32, 32), "q k v"),
+        ((2, 33, 36, 20, 24), "q k v"),
+        ((1, 32, 33, 32, 20), "q v"),
+        ((1, 32, 32, 13, 17), "k"),
+    ],
+)
+def test_operands_come_in_runs(sizes: tuple[int, int, int, int, int], wide: str) -> None:
+    """Queries, keys and values are brought some neighbours at a time, where their rows are whole runs of them."""
+    kernel = attention(*sizes)
+    s, narrow = scheduled(kernel, 16), accesses(finish(lower(scheduled(kernel))))
+    program = finish(lower(s))
+    loads = {load.tensor.name for load in P.loads(program.body) if Widths(16).at_once(load) > 1}
+    assert loads & {"q", "k", "v"} == {*wide.split()}
+    found = accesses(program)
+    assert found.requested_bytes <= narrow.requested_bytes
+    assert found.conflicts <= narrow.conflicts
+    assert found.coalesced == found.accesses or narrow.coalesced < narrow.accesses
+    compare(s, None, orders=1)
+
+
 @pytest.mark.family("opencl")
 @pytest.mark.parametrize("columns", [64, 128])
 def test_usual_heads(columns: int, device: opencl_host.Device) -> None:
-    compare(scheduled(attention(1, 35, 70, columns, columns)), device, orders=0)
+    compare(scheduled(attention(1, 35, 70, columns, columns), 16), device, orders=0)
 
 
 @pytest.mark.family("opencl")
@@ -88,7 +117,7 @@ def test_attention_of_any_size(device: opencl_host.Device, data: Any) -> None:
     few = st.sampled_from([2, 3, 5, 8, 13, 31, 32, 33, 41])
     sizes = data.draw(st.sampled_from([1, 3])), data.draw(few), data.draw(few), data.draw(few)
     kernel = attention(*sizes, data.draw(st.sampled_from([9, 16, 31, 33])), data.draw(st.booleans()))
-    compare(scheduled(kernel), device, tolerance=2e-5, orders=1)
+    compare(scheduled(kernel, data.draw(st.sampled_from([0, 16]))), device, tolerance=2e-5, orders=1)
 
 
 @pytest.mark.family("opencl")

@@ -15,6 +15,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
 from sterna.schedule.strategies.attention import Attention, analyse
+from sterna.schedule.strategies.group_neighbours import fetched_together
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
@@ -101,7 +102,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         s.unroll(sums, axis)
 
     s.compute_at(block["scores"], sums, "block", shared)
-    _scores(s, block["scores"], found.queries, found.queries.stage.name, y, x, shared)
+    _scores(s, block["scores"], found.queries, found.queries.stage.name, (y, x), shared, context)
 
     s.compute_at(block["peak"], sums, "block", shared)
     _, lane = s.split(block["peak"], "key", OWN)
@@ -120,7 +121,9 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     s.reorder(part, terms, term, *_axes(s, part))
     for axis in _axes(s, part):
         s.unroll(part, axis)
-    _staged(s, found.values.right.tensor.name, part, terms, y, x, shared)
+    values = found.values
+    many = fetched_together(values.right, {values.columns: x * OWN, values.inner[-1]: DEPTH}, context)
+    _staged(s, values.right.tensor.name, part, terms, (y, x), shared, many)
     return s
 
 
@@ -128,8 +131,11 @@ def _axes(s: Schedule, stage: str) -> list[str]:
     return [a.name for a in s.stages[stage].tensor.axes]
 
 
-def _scores(s: Schedule, scores: str, c: Contraction, product: str, y: int, x: int, shared: Memory) -> None:
+def _scores(
+    s: Schedule, scores: str, c: Contraction, product: str, group: tuple[int, int], shared: Memory, context: Context
+) -> None:
     """The scores of a block: tiles of a product, in registers until they are whole."""
+    y, x = group
     row, _block, key = _axes(s, scores)[-3:]
     _, row = s.split(scores, row, ROWS)
     ty, row = s.split(scores, row, ROWS // y)
@@ -151,7 +157,8 @@ def _scores(s: Schedule, scores: str, c: Contraction, product: str, y: int, x: i
     for axis in _axes(s, product):
         s.unroll(product, axis)
     for load in (c.left, c.right):
-        _staged(s, load.tensor.name, product, part, y, x, shared)
+        many = fetched_together(load, {c.columns: KEYS, c.inner[-1]: DEPTH}, context)
+        _staged(s, load.tensor.name, product, part, group, shared, many)
 
 
 def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:
@@ -167,11 +174,16 @@ def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:
         s.compute_at(sums, stage, along or row, REGISTER)
 
 
-def _staged(s: Schedule, tensor: str, reader: str, at: str, y: int, x: int, shared: Memory) -> None:
-    """An operand of a product in shared memory, some terms at a time: all threads bring it."""
+def _staged(s: Schedule, tensor: str, reader: str, at: str, group: tuple[int, int], shared: Memory, many: int) -> None:
+    """An operand of a product in shared memory, some terms at a time: all threads bring it, so many neighbours each."""
+    y, x = group
     local = s.cache_read(tensor, reader)
     s.compute_at(local, reader, at, shared)
-    rest, tx = s.split(local, fused(s, local, _axes(s, local)), x)
+    *axes, along = _axes(s, local)
+    if many > 1:
+        along, lane = s.split(local, along, many)
+        s.vectorize(local, lane)
+    rest, tx = s.split(local, fused(s, local, [*axes, along]), x)
     _, ty = s.split(local, rest, y)
     s.bind(local, tx, "thread.x")
     s.bind(local, ty, "thread.y")
