@@ -31,7 +31,7 @@ from sterna.te.layout import Layout
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import cuda_host, opencl_host
 from support.every_operator import agree, every_operator, without_float64
-from support.small_kernels import arrays, matmul
+from support.small_kernels import arrays, matmul, row_sums
 from support.thread_programs import WIDE, with_wide
 
 PARTS = 16
@@ -191,6 +191,37 @@ def test_totals_of_parts(shape: tuple[int, ...]) -> None:
     program, given = finish(lower(propose(kernel, context(Threads(access_bytes=16))))), arrays(kernel)
     np.testing.assert_allclose(computed(program, given, "y", shape), given["x"].sum(0), 1e-5, 1e-5)
     assert set(vectors(program)) == {16}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("depth", "columns"), [(80, 4096), (131, 4100), (64, 8200)])
+def test_long_sums_of_neighbours(depth: int, columns: int, dtype: str) -> None:
+    """Each thread has parts of the sums of neighbouring columns."""
+    x, k = placeholder("x", (depth, columns), dtype), reduce_axis("k", depth)
+    y = compute("y", (columns,), lambda i: total(E.cast(x[k.var, i], "float32"), k))
+    kernel = Kernel("sums", (x,), (), (y,))
+    program, given = finish(lower(propose(kernel, context(Threads(access_bytes=16))))), arrays(kernel)
+    wanted = given["x"].astype(np.float64).sum(0)
+    np.testing.assert_allclose(computed(program, given, "y", (columns,)), wanted, 1e-5, 1e-5)
+    found = accesses(program, 32, 1 << 20, SIXTEEN)
+    assert found.wide_bytes == found.bytes
+    assert found.coalesced == found.accesses
+
+
+@pytest.mark.parametrize("subgroup", [1, 32])
+@pytest.mark.parametrize(("rows", "length"), [(4096, 96), (4200, 17), (5000, 64)])
+def test_many_rows_are_read_in_runs(rows: int, length: int, subgroup: int) -> None:
+    """Several threads have a row, also of so many rows that each thread could have one: what threads side by side read
+    lies side by side."""
+    kernel = row_sums(rows, length, "max")
+    given = arrays(kernel)
+    threads = Threads(access_bytes=16, subgroup=subgroup)
+    program = finish(lower(propose(kernel, context(threads))))
+    found = accesses(program, 32, 1 << 20, SIXTEEN)
+    assert found.coalesced > 0.9 * found.accesses
+    assert found.requested_bytes < (2 if length % 2 else 1.3) * found.least_bytes
+    assert (found.wide_bytes > 0.8 * found.bytes) == (length % 2 == 0)
+    np.testing.assert_array_equal(computed(program, given, "out", (rows,)), given["x"].max(1))
 
 
 @pytest.mark.parametrize(("parts", "terms"), [(4, 16), (2, 20), (3, 7)])

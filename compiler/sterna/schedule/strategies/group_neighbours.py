@@ -17,7 +17,6 @@ from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
 from sterna.ir.memory import SECTOR
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
-from sterna.schedule.strategies.rows import many_terms
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.division import is_quotient
@@ -50,7 +49,7 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
     if acc:
         sums = s.stages[acc]
         assert isinstance(sums.body, Reduce)
-        if sums.body.index is not None or many_terms(sums.body, sums.body.axes):
+        if sums.body.index is not None:
             return 1, threads
         bodies.append((sums.tensor, expanded(s, sums.body.a)))
     if any(is_quotient(node) for _, body in bodies for node in E.walk(body)):

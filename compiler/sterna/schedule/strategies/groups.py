@@ -27,6 +27,7 @@ from sterna.schedule.strategies.analysis import (
     size,
     stages_apart,
     stored_apart,
+    stride_of,
 )
 from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours, stored_together, with_aligned_rows
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
@@ -43,6 +44,8 @@ DEPTH = 8
 FEW_ROWS = 8
 #: Terms of a reduction from which on several threads share it, and results below which they do.
 LONG_SUM, FEW_SUMS = 64, 4096
+#: Terms from which on several threads share a row, however many rows there are.
+SHORT_ROW = 16
 #: The share of the shared memory of a task that its operands take.
 SHARE = 0.5
 
@@ -79,9 +82,10 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
                 return _tiles(kernel, contraction, rows, shared, context)
     terms = product([a.extent for a in stage.body.axes])
     elements = product([a.extent for a in out.axes])
-    if shared is not None and stage.body.index is None and terms >= LONG_SUM and elements < FEW_SUMS:
+    few = (terms >= LONG_SUM and elements < FEW_SUMS) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
+    if shared is not None and stage.body.index is None and few:
         return group_rows.propose(kernel, context, shared) or _elements(kernel, context, stage.name)
-    if shared is not None and stage.body.index is not None and terms >= LONG_SUM and elements < FEW_SUMS:
+    if shared is not None and stage.body.index is not None and few:
         found = group_rows.propose(kernel, context, shared)
         if found is not None and any(step.primitive == "across" for step in found.steps):
             return found
@@ -98,6 +102,21 @@ def _read_in_place(kernel: Kernel, stage: Tensor) -> bool:
     own = tuple(a.var for a in out.axes)
     loads = [load for load in expanded_loads(s, s.stages[out.name].body) if load.tensor is stage]
     return all(load.indices == own for load in loads)
+
+
+def _is_of_rows(kernel: Kernel, stage: Tensor, context: Context) -> bool:
+    """Whether a reduction is over rows of the greatest tensor that it reads: neighbours in memory are its terms, and
+    what a thread with a row of its own reads lies far from what the thread beside it does."""
+    s = Schedule(kernel)
+    inline_elementwise(s)
+    body = stage.body
+    assert isinstance(body, Reduce)
+    read = [(load, load.tensor) for load in expanded_loads(s, body.a) if isinstance(load.tensor, Tensor)]
+    if not read or not body.axes or not stage.axes or not all(a.extent.is_const for a in stage.all_axes):
+        return False
+    greatest, _ = max(read, key=lambda each: product(each[1].shape))
+    apart, beside = (stride_of(greatest, axis, context.strides) for axis in (stage.axes[-1], body.axes[-1]))
+    return beside == 1 and apart is not None and apart >= int(body.axes[-1].extent)
 
 
 def _schedule(kernel: Kernel, context: Context) -> Schedule:
@@ -136,14 +155,26 @@ def _in_register(s: Schedule, acc: str, out: str, thread: str, many: int) -> Non
     """Sums of each thread's own, of parts if they are long: one sum of many terms is off by as many roundings."""
     body = s.stages[acc].body
     assert isinstance(body, Reduce)
-    if many > 1:
-        last = s.stages[acc].tensor.axes[-1].name
-        s.reorder(acc, *(a.name for a in body.axes), last)
-        s.vectorize(acc, last)
-        s.compute_at(acc, out, thread, REGISTER)
-        return
     longest = max(body.axes, key=lambda a: size(a.extent), default=None)
-    if longest is not None and longest.extent.is_const and many_terms(body, body.axes):
+    long = longest is not None and longest.extent.is_const and many_terms(body, body.axes)
+    if many > 1:
+        assert longest is not None
+        parts = [acc]
+        if long:
+            _, part = s.split(acc, longest.name, min(SUMS, size(longest.extent)))
+            parts.append(s.rfactor(acc, part, outermost=True))
+        for name in parts:
+            state = s.stages[name]
+            last = state.tensor.axes[-1].name
+            terms = [leaf for leaf in state.leaves if leaf in state.reduction_leaves]
+            s.reorder(name, *terms, *(leaf for leaf in state.leaves if leaf not in (*terms, last)), last)
+            s.vectorize(name, last)
+            s.compute_at(name, out, thread, REGISTER)
+        if long:
+            s.unroll(acc, "lane")
+            s.unroll(parts[1], "lane")
+        return
+    if longest is not None and long:
         keep_lanes(s, acc, longest.name, min(SUMS, size(longest.extent)), out, thread, 1)
         for leaf in list(s.stages[acc].leaves):
             s.unroll(acc, leaf)
