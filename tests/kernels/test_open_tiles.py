@@ -3,6 +3,7 @@ in random orders, against NumPy; tasks that would write the same elements are re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,18 +45,24 @@ def batched(length: int, columns: int, depth: int) -> Kernel:
     return Kernel("batched", (x, w), (), (y,))
 
 
-def made(kernel: Kernel) -> P.Function:
-    target = replace(opencl_host.opencl_target(groups=True), threads=Threads(access_bytes=WIDE.access_bytes))
+def made(kernel: Kernel, access_bytes: int = WIDE.access_bytes) -> P.Function:
+    target = replace(opencl_host.opencl_target(groups=True), threads=Threads(access_bytes=access_bytes))
     return finish(lower(propose(kernel, Context(target))))
 
 
-def computed(program: P.Function, batch: int, shape: tuple[int, ...], **arrays: np.ndarray) -> np.ndarray:
+def computed(
+    program: P.Function, sizes: int | Mapping[str, int], shape: tuple[int, ...], **arrays: np.ndarray
+) -> np.ndarray:
+    """The results for a batch, or for sizes by their names."""
     # There is room for the greatest sizes; what lies beyond those of a run is no number.
     memory = {b.name: np.full(b.elements, np.nan, np.float32) for b in (*program.inputs, *program.outputs)}
     for name, a in arrays.items():
         memory[name][: a.size] = a.reshape(-1)
-    (dim,) = (a for a in BATCH.symbols() if isinstance(a, Symbol))
-    run_threads(program, memory, {dim: batch}, order=np.random.default_rng(3))
+    known = {"batch": sizes} if isinstance(sizes, int) else sizes
+    dims = {a for n in (program.n_tasks, BATCH, *(s for b in program.inputs for s in b.strides)) for a in n.symbols()}
+    run_threads(
+        program, memory, {d: known[d.name] for d in dims if isinstance(d, Symbol)}, order=np.random.default_rng(3)
+    )
     size = int(np.prod(shape))
     assert np.isnan(memory["y"][size:]).all()
     return memory["y"][:size].reshape(shape)
@@ -124,3 +131,45 @@ def test_tasks_that_meet_are_refused(columns: int) -> None:
     assert verify_threads(program) is program
     with pytest.raises(SternaError, match="two tasks touch the same element of y"):
         verify_threads(replace(program, body=moved(program.body)))
+
+
+@pytest.mark.parametrize("access_bytes", [16])
+@settings(max_examples=3, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 2), st.sampled_from([1, 7, 65]), st.integers(1, 9))
+def test_sequences_of_an_open_batch(access_bytes: int, batch: int, length: int, depth: int) -> None:
+    """x w of rows of which two sizes are open, and the products of every row of a sequence with every other one."""
+    most, heads, columns = symbol("length", 1, 70), 2, 70
+    x, w, k = placeholder("x", (BATCH, most, depth)), placeholder("w", (depth, columns)), reduce_axis("k", depth)
+    y = compute("y", (BATCH, most, columns), lambda n, i, j: total(x[n, i, k.var] * w[k.var, j], k))
+    rows = Kernel("rows", (x, w), (), (y,))
+    q, t = placeholder("x", (BATCH, heads, most, depth)), placeholder("w", (BATCH, heads, depth, most))
+    y = compute("y", (BATCH, heads, most, most), lambda n, h, i, j: total(q[n, h, i, k.var] * t[n, h, k.var, j], k))
+    scores, random = Kernel("scores", (q, t), (), (y,)), np.random.default_rng(4)
+    sizes = {"batch": batch, "length": length}
+    for kernel, left, right in (
+        (rows, (batch, length, depth), (depth, columns)),
+        (scores, (batch, heads, length, depth), (batch, heads, depth, length)),
+    ):
+        program = made(kernel, access_bytes)
+        assert in_tiles(program)
+        a, b = (random.standard_normal(n).astype(np.float32) for n in (left, right))
+        expected = a @ b
+        found = computed(program, sizes, expected.shape, x=a, w=b)
+        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+
+def test_rows_of_a_sequence_that_meet_are_refused() -> None:
+    """Rows of scores that are one element longer than the distance of two."""
+    most, depth = symbol("length", 1, 70), 8
+    q, t, k = placeholder("x", (BATCH, most, depth)), placeholder("w", (BATCH, depth, most)), reduce_axis("k", depth)
+    y = compute("y", (BATCH, most, most), lambda n, i, j: total(q[n, i, k.var] * t[n, k.var, j], k))
+    program = made(Kernel("scores", (q, t), (), (y,)))
+
+    def longer(stmt: P.Stmt) -> P.Stmt:
+        columns = isinstance(stmt, P.If) and any("y_j" in str(s) or "y_i2" in str(s) for s in stmt.index.symbols())
+        if columns and isinstance(stmt, P.If) and str(stmt.limit) == "length":
+            return P.If(stmt.index, stmt.limit + 1, stmt.then, stmt.otherwise)
+        return P.map_children(stmt, longer)
+
+    with pytest.raises(SternaError, match=r"elements? of y"):
+        verify_threads(replace(program, body=longer(program.body)))

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
+from sterna.loops.digits import Elements, with_known_steps
 from sterna.loops.elements import part_of
+from sterna.loops.prove import Range
 from sterna.loops.touched import MOST_OF_TILE
 from sterna.te.position import depends_on_data
 
@@ -306,6 +308,8 @@ class _Task:
         """Whether it is known that threads touch elements of their own by both of them."""
         if a.buffer is not b.buffer or a.index is None or b.index is None:
             return False
+        if (known := with_known_steps([self.places(a), self.places(b)])) is not None:
+            a, b = replace(a, index=known[0]), replace(b, index=known[1])
         first, second = self.elements(a), self.elements(b)
         if first is None or second is None or first[0] != second[0]:
             return False
@@ -313,6 +317,14 @@ class _Task:
         order = np.lexsort((threads, places))
         same = places[order][1:] == places[order][:-1]
         return not (same & (threads[order][1:] != threads[order][:-1])).any()
+
+    def places(self, use: _Use) -> Elements:
+        """Where a use's elements lie, for proofs."""
+        assert use.index is not None
+        ranges = {_NUMBER[axis]: Range(ZERO, as_int(count - 1)) for axis, count in self.counts.items()}
+        ranges |= {s: Range(as_int(first), as_int(first + n - 1)) for s, (first, n) in use.loops.items()}
+        last = use.index + max(use.tile, default=0)
+        return Elements(use.index, last, tuple(limit - 1 - low for low, limit in use.guards), ranges)
 
     def _elements(self, use: _Use) -> tuple[Int, np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
         """(what all elements have in common, the thread that touches each, where it lies beyond that); None where it

@@ -118,7 +118,11 @@ def _named_positions(
     names = {a: Symbol("position", a.lo, a.hi) for a in atoms}
     values: dict[Atom, Int] = {a: of(s) for a, s in names.items()}
     found = {s: Range(ZERO, without_remainders(a.greatest)) for a, s in names.items()}
-    all_facts = [*facts, *(f for a in names if isinstance(a, Quotient) for f in _of_quotient(a, facts))]
+    # What is known of a quotient says something of the quotients that are made of it.
+    ends, all_facts = [*facts, *(r.greatest - of(s) for s, r in ranges.items())], [*facts]
+    for a in reversed(names):
+        new = list(_of_quotient(a, ends)) if isinstance(a, Quotient) else []
+        ends, all_facts = [*ends, *new], [*all_facts, *new]
     return value.substitute(values), [f.substitute(values) for f in all_facts], {**ranges, **found}
 
 

@@ -26,10 +26,10 @@ from math import prod
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, of
+from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol, as_int, of
 from sterna.loops import program as P
+from sterna.loops.digits import apart_by_digits, elements_of, with_known_steps
 from sterna.loops.program import Buffer, Function
-from sterna.loops.prove import Range, at_least_zero
 from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, race
 from sterna.te import expr as E
 from sterna.te.position import depends_on_data
@@ -371,6 +371,8 @@ class _Task:
         return any(not any(-below - 1 in there for below in here) for here, there in pairs)
 
     def threads_meet(self, accesses: Sequence[Access]) -> bool:
+        if (known := with_known_steps([elements_of(a, self.counts) for a in accesses])) is not None:
+            accesses = [replace(a, index=index) for a, index in zip(accesses, known, strict=True)]
         return any(race(*part) for part in self.touched.by_thread(accesses))
 
     def meet(self, a: Access, b: Access, same_thread: bool) -> bool:
@@ -401,7 +403,8 @@ class _Task:
         parts = self.touched.parts_of_tasks(accesses)
         products = (Int({m: 1}, 0) for a in accesses for m in a.index.terms if len(m) > 1)
         if parts is None or any(self.task in product.symbols() for product in products):
-            return not self.apart_in_rounds(accesses)
+            by_digits = self.task is not None and apart_by_digits(accesses, self.task, self.counts)
+            return not (by_digits or self.apart_in_rounds(accesses))
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
             chosen = [a for a in accesses if a.writes == writing]
@@ -417,14 +420,13 @@ class _Task:
         return False
 
     def apart_in_rounds(self, accesses: Sequence[Access]) -> bool:
-        """Whether tasks are known to touch elements of their own where they lie an open step apart, or are of an open
-        number. Positions are made of a task's number divided by a constant, and of what that leaves: all that the tasks
-        of one quotient, a round, touch is less than what one round lies from the next, and they are compared with one
-        another."""
+        """Whether tasks of an open number are known to touch elements of their own, where positions are made of a
+        task's number divided by a constant, and of what that leaves: the tasks of one quotient, a round, are compared
+        with one another, and all that they touch is less than what one round lies from the next."""
         task = self.task
         places = [(a.place, (a.index, *(n for guard in a.place.guards for n in guard))) for a in accesses]
         rounds = _rounds(task, [place.settled(n) for place, numbers in places for n in numbers])
-        if task is None:
+        if task is None or rounds < 2:
             return False
         turn = Symbol("round", 0)
         every: list[list[Access]] = []
@@ -437,33 +439,14 @@ class _Task:
                 each.append(replace(a, index=index, place=replace(a.place, guards=guards)))
             every.append(each)
         together = [a for each in every for a in each]
-        steps = {a.index.substitute({turn: of(turn) + 1}) - a.index for a in together}
-        step = next(iter(steps))
-        if len(steps) > 1 or step == ZERO or (step.terms and not self.within(together, of(turn) * step, step)):
-            return False
-        if rounds == 1 and step.terms:
-            return True
-        if not is_same_for_all(together):
+        step = together[0].index.coefficient(turn)
+        if not step or not is_same_for_all(together):
             return False
         found = [self.touched.together(each, None) for each in every]
         owners = np.concatenate([np.full(each[2].size, n) for n, each in enumerate(found)])
         touched, writes = (np.concatenate([each[n] for each in found]) for n in (2, 3))
-        near = touched.size == 0 or bool(step.terms) or int(touched.max() - touched.min()) < abs(int(step))
-        return near and (touched.size == 0 or not race(owners, touched, writes))
-
-    def within(self, accesses: Iterable[Access], first: Int, step: Int) -> bool:
-        """Whether it is proved that all elements lie from a first one on, and less than a step from it, whatever the
-        sizes are."""
-        for a in accesses:
-            ends = {s: (n, self.counts[axis]) for s, (axis, n) in a.place.threads.items()} | dict(a.place.local)
-            if ends.keys() & step.symbols():
-                return False
-            known = [limit - 1 - index for index, limit in a.place.guards]
-            ranges = {s: Range(as_int(n), as_int(n + count - 1)) for s, (n, count) in ends.items()}
-            least, greatest = (a.index - first + n for n in (0, (a.span - 1) * a.stride))
-            if not (at_least_zero(least, ranges, known) and at_least_zero(step - 1 - greatest, ranges, known)):
-                return False
-        return True
+        within = touched.size == 0 or int(touched.max() - touched.min()) < abs(step)
+        return within and (touched.size == 0 or not race(owners, touched, writes))
 
 
 def _rounds(task: Symbol | None, positions: Iterable[Int]) -> int:

@@ -56,7 +56,7 @@ SHARE = 0.5
 
 
 def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None:
-    """The schedule of a kernel with reductions, else None. Of axes reduced together none may be of an open size."""
+    """The schedule of a kernel with reductions, else None; none that reduces several axes of open sizes together."""
     found = [t.reduction for t in kernel.stages if t.reduction is not None]
     if not found or any(len(r.axes) > 1 and not all(a.extent.is_const for a in r.axes) for r in found):
         return None

@@ -183,15 +183,15 @@ def _in_register(s: Schedule, acc: str, out: str, thread: str, many: int) -> Non
 
 # ---------------------------------------------------------------- tiles of products
 def _is_tiled(c: Contraction) -> bool:
-    """Whether a product of two tensors has rows enough that share what a column reads, and sizes that are known."""
+    """Whether a product of two tensors has rows enough that share what a column reads, and sums of known lengths."""
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
-    # The outermost rows may be of an open size: their last tile overhangs. Whether none or one tile is there cannot be
-    # told from the number of tasks.
-    known = all(a.extent.is_const for a in (c.columns, *c.rows[1:], *c.inner))
-    fewest, greatest = c.rows[0].extent.bounds() if c.rows else (1, None)
-    known = known and (fewest != 0 or greatest is None or greatest > TILE)
+    # Rows and columns may be of open sizes: their last tile overhangs. Whether none or one tile is there cannot be told
+    # from the number of tasks.
+    ends = [a.extent.bounds() for a in (c.columns, *rows) if not a.extent.is_const]
+    told = all(fewest != 0 or greatest is None or greatest > TILE for fewest, greatest in ends)
+    known = told and all(a.extent.is_const for a in c.inner)
     return (
         known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
     )

@@ -1,0 +1,234 @@
+"""Proves that tasks, and threads, touch elements of their own, whatever the sizes are.
+
+Positions are made of the digits of a task's number: of its quotients by numbers and by sizes, and of what these leave,
+as fused axes are taken apart. A task is known by its digits. So tasks are apart if an element lies at
+
+    digit * step + rest,  0 <= rest < step
+
+for the first digit, where the rest is made of the other digits in the same way, and at the end of what one task does.
+
+Threads are compared number by number (`touched`, `barriers`), which takes steps that are numbers. `with_known_steps`
+gives positions such steps: of rows of an open length, where every element is known to lie within its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, of
+from sterna.ir.remainders import rejoined
+from sterna.ir.threads import ThreadAxis
+from sterna.loops.elements import part_of
+from sterna.loops.prove import Range, at_least_zero
+from sterna.loops.touched import Access
+from sterna.te.position import Quotient
+
+#: Digits of a number, at most.
+MOST_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Where a statement touches elements: the first and the last position of each time, integers that are not negative
+    there, and the ranges of the symbols that are a thread's own: its numbers, its loops."""
+
+    first: Int
+    last: Int
+    known: tuple[Int, ...]
+    ranges: Mapping[Symbol, Range]
+
+    def with_digits(self, values: Mapping[Atom, Int]) -> Elements:
+        known = tuple(rejoined(n.substitute(values)) for n in self.known)
+        first, last = (rejoined(n.substitute(values)) for n in (self.first, self.last))
+        return Elements(first, last, known, self.ranges)
+
+    def positions(self) -> tuple[Int, ...]:
+        return (self.first, self.last, *self.known)
+
+    def less(self, offset: Int) -> Elements:
+        return Elements(self.first - offset, self.last - offset, self.known, self.ranges)
+
+    def is_within(self, size: Int, others: Mapping[Symbol, Range]) -> bool:
+        """Whether it is proved that all positions are at least 0 and less than a size."""
+        ranges = {**others, **self.ranges}
+        ends = (self.first, size - 1 - self.last)
+        return all(at_least_zero(end, ranges, self.known) for end in ends)
+
+
+def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[ThreadAxis, int]) -> bool:
+    """Whether it is proved that no two tasks touch one element.
+
+    Args:
+        accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
+    """
+    elements = [elements_of(a, counts) for a in accesses]
+    digits: dict[Symbol, Range] = {task: Range(ZERO, of(task))}
+    while (found := _division(elements, digits)) is not None:
+        atom, digit, divisor = found
+        if len(digits) == MOST_DIGITS:
+            return False
+        high, low = Symbol(f"{digit.name}_high", 0, None), Symbol(f"{digit.name}_low", 0, _most(divisor))
+        values: dict[Atom, Int] = {digit: of(high) * divisor + of(low)}
+        if isinstance(atom, Quotient):
+            values[atom] = of(high)
+        elements = [each.with_digits(values) for each in elements]
+        digits = {
+            new: Range(ZERO, of(high)) if new is high else Range(ZERO, divisor - 1) if new is low else digits[new]
+            for old in digits
+            for new in ((high, low) if old is digit else (old,))
+        }
+    return _apart(elements, digits)
+
+
+def elements_of(access: Access, counts: Mapping[ThreadAxis, int]) -> Elements:
+    """Those of an access."""
+    ends = {s: (n, counts[axis]) for s, (axis, n) in access.place.threads.items()} | dict(access.place.local)
+    ranges = {s: Range(as_int(n), as_int(n + count - 1)) for s, (n, count) in ends.items()}
+    known = tuple(limit - 1 - index for index, limit in access.place.guards)
+    return Elements(access.index, access.index + (access.span - 1) * access.stride, known, ranges)
+
+
+def _most(divisor: Int) -> int | None:
+    most = divisor.bounds()[1]
+    return None if most is None else most - 1
+
+
+def _division(elements: Sequence[Elements], digits: Mapping[Symbol, Range]) -> tuple[Atom, Symbol, Int] | None:
+    """A division of a digit that positions are made of: (its atom, the digit, by what)."""
+    for each in elements:
+        for n in each.positions():
+            for atom in n.atoms():
+                value, divisor = (
+                    (atom.dividend, atom.divisor)
+                    if isinstance(atom, Quotient)
+                    else (atom.value, as_int(atom.divisor))
+                    if isinstance(atom, (FloorDiv, Mod))
+                    else (ZERO, ZERO)
+                )
+                for digit in digits:
+                    if value == of(digit):
+                        return atom, digit, divisor
+    return None
+
+
+def _apart(elements: Sequence[Elements], digits: Mapping[Symbol, Range]) -> bool:
+    left = dict(digits)
+    while left:
+        digit = next(iter(left))
+        others = {s: r for s, r in left.items() if s is not digit}
+        rest = _without_digit(elements, digit, others)
+        if rest is not None:
+            elements, left = rest, others
+            continue
+        # Rows of what a task has: elements that meet are of one row, whichever task's.
+        rows = _in_rows(elements, left)
+        if rows is None:
+            columns = _in_known_rows(elements, digit, left)
+        else:
+            columns = rows.columns if rows.common == ZERO else None
+        if columns is None:
+            return False
+        elements = columns
+    return True
+
+
+def _without_digit(
+    elements: Sequence[Elements], digit: Symbol, others: Mapping[Symbol, Range]
+) -> list[Elements] | None:
+    """What is left of positions beside digit * step, where that is at least 0 and less than the step."""
+    following: dict[Atom, Int] = {digit: of(digit) + 1}
+    steps = {end.substitute(following) - end for each in elements for end in (each.first, each.last)}
+    step, *more = steps
+    if more or any(s is digit or s in others or any(s in e.ranges for e in elements) for s in step.symbols()):
+        return None
+    rest = [each.less(of(digit) * step) for each in elements]
+    return rest if all(each.is_within(step, others) for each in rest) else None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Positions as common + S * row + column, 0 <= column < S.
+
+    Args:
+        common: of all; numbers: of the rows, of each; columns: what is left.
+    """
+
+    common: Int
+    numbers: list[Int]
+    columns: list[Elements]
+
+
+def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _Rows | None:
+    """Rows an open step apart that symbols of a thread's own number; None if positions are not of this form, with one
+    step and one common part."""
+    own = {s for each in elements for s in each.ranges}
+    mixed = {m for each in elements for m in each.first.terms if len(m) > 1 and any(a in own for a in m)}
+    steps = {tuple(a for a in m if a not in own) for m in mixed}
+    if len(steps) != 1 or any(sum(a in own for a in m) != 1 for m in mixed):
+        return None
+    (step,) = steps
+    size = Int({step: 1}, 0)
+    commons, numbers, columns = set[Int](), list[Int](), list[Elements]()
+    for each in elements:
+        row, common = dict[tuple[Atom, ...], int](), dict[tuple[Atom, ...], int]()
+        for monomial, coefficient in each.first.terms.items():
+            if monomial in mixed:
+                row[tuple(a for a in monomial if a in own)] = coefficient
+            elif all(a in monomial for a in step) and not any(a in own for a in monomial):
+                common[monomial] = coefficient
+        number = Int(row, common.pop(next(iter(size.terms)), 0))
+        commons.add(Int(common, 0))
+        numbers.append(number)
+        columns.append(each.less(size * number + Int(common, 0)))
+    if len(commons) != 1 or not all(each.is_within(size, others) for each in columns):
+        return None
+    return _Rows(next(iter(commons)), numbers, columns)
+
+
+def _in_known_rows(
+    elements: Sequence[Elements], digit: Symbol, others: Mapping[Symbol, Range]
+) -> list[Elements] | None:
+    """The columns of rows that are a number of elements apart, further than a digit's steps."""
+    own = {s for each in elements for s in each.ranges}
+    step = max(abs(each.first.coefficient(digit) or 0) for each in elements)
+    steps = {c for each in elements for m, c in each.first.terms.items() if len(m) == 1 and m[0] in own and c > step}
+    if step == 0 or not steps or any(c % min(steps) for c in steps):
+        return None
+    size, columns = min(steps), list[Elements]()
+    for each in elements:
+        rows = dict[tuple[Atom, ...], int]()
+        rows |= {m: c for m, c in each.first.terms.items() if len(m) == 1 and m[0] in own and c > step}
+        columns.append(each.less(Int(rows, each.first.const // size * size)))
+    return columns if all(each.is_within(as_int(size), others) for each in columns) else None
+
+
+def with_known_steps(elements: Sequence[Elements]) -> list[Int] | None:
+    """The first position of each, less what all have in common, with a number in place of the open size by which rows
+    lie apart: positions that differ still do. None where there are no such rows."""
+    rows = _in_rows(elements, {})
+    if rows is None:
+        return None
+    own = {s for each in elements for s in each.ranges}
+    columns = [part_of(each.first, own) for each in rows.columns]
+    beside = {
+        each.first - (column or ZERO) - each.first.const for each, column in zip(rows.columns, columns, strict=True)
+    }
+    within = [(column or ZERO) + each.first.const for each, column in zip(rows.columns, columns, strict=True)]
+    reach = [_reach(c + (e.last - e.first), e.ranges) for c, e in zip(within, elements, strict=True)]
+    if None in columns or len(beside) != 1 or None in reach:
+        return None
+    width = 1 + 2 * max(n for n in reach if n is not None)
+    return [number * width + column for number, column in zip(rows.numbers, within, strict=True)]
+
+
+def _reach(column: Int, ranges: Mapping[Symbol, Range]) -> int | None:
+    """How far from 0 a column can be."""
+    far = abs(column.const)
+    for monomial, coefficient in column.terms.items():
+        ends = [ranges[a].greatest for a in monomial if isinstance(a, Symbol) and a in ranges]
+        if len(ends) < len(monomial) or not all(end.is_const for end in ends):
+            return None
+        far += abs(coefficient) * prod(max(1, abs(int(end))) for end in ends)
+    return far
