@@ -11,19 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
-from sterna.ir.integer import Int, Symbol, symbol
+from sterna.ir.integer import Int, symbol
 from sterna.loops import program as P
-from sterna.loops.finish import finish
-from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
-from sterna.loops.threads import run_threads
-from sterna.schedule.strategies import Context
-from sterna.schedule.strategies.groups import propose
 from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
-from support import opencl_host
 from support.bound_axes import threads
+from support.open_kernels import computed, program_of
 
 HEADS = 3
 
@@ -51,20 +46,7 @@ def columns_normalized(batch: Int, length: Int) -> Kernel:
 
 
 def made(kernel: Kernel, subgroup: int) -> P.Function:
-    target = replace(opencl_host.opencl_target(groups=True), threads=Threads(256, 128, subgroup=subgroup))
-    return finish(lower(propose(kernel, Context(target))))
-
-
-def run(program: P.Function, sizes: dict[str, int], shape: tuple[int, ...], **arrays: np.ndarray) -> np.ndarray:
-    memory = {b.name: np.full(b.elements, np.nan, np.float32) for b in (*program.inputs, *program.outputs)}
-    for name, a in arrays.items():
-        memory[name][: a.size] = a.reshape(-1)
-    symbols = {a for b in program.inputs for n in b.strides for a in n.symbols() if isinstance(a, Symbol)}
-    symbols |= {a for a in program.n_tasks.symbols() if isinstance(a, Symbol)}
-    run_threads(program, memory, {s: sizes[s.name] for s in symbols}, order=np.random.default_rng(3))
-    elements = int(np.prod(shape))
-    assert np.isnan(memory["y"][elements:]).all()
-    return memory["y"][:elements].reshape(shape)
+    return program_of(kernel, Threads(256, 128, subgroup=subgroup))
 
 
 @pytest.mark.parametrize("subgroup", [1, 32])
@@ -79,7 +61,7 @@ def test_softmax(most: int, subgroup: int, data: st.DataObject) -> None:
     random = np.random.default_rng(length)
     x = random.standard_normal((batch, HEADS, length, length)).astype(np.float32)
     mask = random.standard_normal((batch, length, length)).astype(np.float32)
-    found = run(program, {"batch": batch, "length": length}, x.shape, x=x, mask=mask)
+    found = computed(program, {"batch": batch, "length": length}, x.shape, x=x, mask=mask)
     power = np.exp((z := x + mask[:, None]) - z.max(-1, keepdims=True))
     np.testing.assert_allclose(found, power / power.sum(-1, keepdims=True), 1e-5, 1e-6)
 
@@ -90,7 +72,7 @@ def test_columns(length: int, subgroup: int) -> None:
     program = made(columns_normalized(symbol("batch", 1, 2), symbol("length", 1, 70)), subgroup)
     assert threads(program) > 1
     x = np.random.default_rng(length).standard_normal((2, length, 40)).astype(np.float32)
-    found = run(program, {"batch": 2, "length": length}, x.shape, x=x)
+    found = computed(program, {"batch": 2, "length": length}, x.shape, x=x)
     np.testing.assert_allclose(found, x - x.mean(1, keepdims=True), 1e-4, 1e-4)
 
 

@@ -63,8 +63,8 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[Th
     Args:
         accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
     """
-    elements = [elements_of(a, counts) for a in accesses]
-    digits: dict[Symbol, Range] = {task: Range(ZERO, of(task))}
+    elements, digits = [elements_of(a, counts) for a in accesses], [task]
+    ranges: dict[Symbol, Range] = {}  # of remainders: how great a quotient is, positions say
     while (found := _division(elements, digits)) is not None:
         atom, digit, divisor = found
         if len(digits) == MOST_DIGITS:
@@ -74,12 +74,10 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[Th
         if isinstance(atom, Quotient):
             values[atom] = of(high)
         elements = [each.with_digits(values) for each in elements]
-        digits = {
-            new: Range(ZERO, of(high)) if new is high else Range(ZERO, divisor - 1) if new is low else digits[new]
-            for old in digits
-            for new in ((high, low) if old is digit else (old,))
-        }
-    return _apart(elements, digits)
+        place = digits.index(digit)
+        digits[place : place + 1] = [high, low]
+        ranges[low] = Range(ZERO, divisor - 1)
+    return _apart(elements, digits, ranges)
 
 
 def elements_of(access: Access, counts: Mapping[ThreadAxis, int]) -> Elements:
@@ -95,56 +93,54 @@ def _most(divisor: Int) -> int | None:
     return None if most is None else most - 1
 
 
-def _division(elements: Sequence[Elements], digits: Mapping[Symbol, Range]) -> tuple[Atom, Symbol, Int] | None:
+def _division(elements: Sequence[Elements], digits: Sequence[Symbol]) -> tuple[Atom, Symbol, Int] | None:
     """A division of a digit that positions are made of: (its atom, the digit, by what)."""
-    for each in elements:
-        for n in each.positions():
-            for atom in n.atoms():
-                value, divisor = (
-                    (atom.dividend, atom.divisor)
-                    if isinstance(atom, Quotient)
-                    else (atom.value, as_int(atom.divisor))
-                    if isinstance(atom, (FloorDiv, Mod))
-                    else (ZERO, ZERO)
-                )
-                for digit in digits:
-                    if value == of(digit):
-                        return atom, digit, divisor
+    for atom in (atom for each in elements for n in each.positions() for atom in n.atoms()):
+        if isinstance(atom, Quotient):
+            value, divisor = atom.dividend, atom.divisor
+        elif isinstance(atom, (FloorDiv, Mod)):
+            value, divisor = atom.value, as_int(atom.divisor)
+        else:
+            continue
+        if (digit := next((d for d in digits if value == of(d)), None)) is not None:
+            return atom, digit, divisor
     return None
 
 
-def _apart(elements: Sequence[Elements], digits: Mapping[Symbol, Range]) -> bool:
-    left = dict(digits)
-    while left:
-        digit = next(iter(left))
-        others = {s: r for s, r in left.items() if s is not digit}
-        rest = _without_digit(elements, digit, others)
-        if rest is not None:
-            elements, left = rest, others
-            continue
-        # Rows of what a task has: elements that meet are of one row, whichever task's.
-        rows = _in_rows(elements, left)
-        if rows is None:
-            columns = _in_known_rows(elements, digit, left)
-        else:
-            columns = rows.columns if rows.common == ZERO else None
-        if columns is None:
-            return False
-        elements = columns
-    return True
+def _apart(elements: Sequence[Elements], digits: Sequence[Symbol], ranges: Mapping[Symbol, Range]) -> bool:
+    """Whether elements at the same position have the same digits.
+
+    Args:
+        ranges: of digits, where they are known.
+    """
+    if not digits:
+        return True
+    digit, *others = digits
+    rest = _without_digit(elements, digit, others, {d: ranges[d] for d in others if d in ranges})
+    if rest is not None:
+        return _apart(rest, others, ranges)
+    # Rows of what a task has: elements that meet are of one row, whichever task's.
+    known = {d: ranges[d] for d in digits if d in ranges}
+    rows = _in_rows(elements, known)
+    if rows is None:
+        columns = _in_known_rows(elements, digit, known)
+    else:
+        columns = rows.columns if rows.common == ZERO else None
+    return columns is not None and _apart(columns, digits, ranges)
 
 
 def _without_digit(
-    elements: Sequence[Elements], digit: Symbol, others: Mapping[Symbol, Range]
+    elements: Sequence[Elements], digit: Symbol, others: Sequence[Symbol], known: Mapping[Symbol, Range]
 ) -> list[Elements] | None:
     """What is left of positions beside digit * step, where that is at least 0 and less than the step."""
     following: dict[Atom, Int] = {digit: of(digit) + 1}
     steps = {end.substitute(following) - end for each in elements for end in (each.first, each.last)}
     step, *more = steps
-    if more or any(s is digit or s in others or any(s in e.ranges for e in elements) for s in step.symbols()):
+    varying = {digit, *others, *(s for each in elements for s in each.ranges)}
+    if more or varying & step.symbols():
         return None
     rest = [each.less(of(digit) * step) for each in elements]
-    return rest if all(each.is_within(step, others) for each in rest) else None
+    return rest if all(each.is_within(step, known) for each in rest) else None
 
 
 @dataclass(frozen=True)
@@ -198,9 +194,8 @@ def _in_known_rows(
         return None
     size, columns = min(steps), list[Elements]()
     for each in elements:
-        rows = dict[tuple[Atom, ...], int]()
-        rows |= {m: c for m, c in each.first.terms.items() if len(m) == 1 and m[0] in own and c > step}
-        columns.append(each.less(Int(rows, each.first.const // size * size)))
+        whole = Int({m: c for m, c in each.first.terms.items() if m[0] in own and len(m) == 1 and c > step}, 0)
+        columns.append(each.less(whole + each.first.const // size * size))
     return columns if all(each.is_within(as_int(size), others) for each in columns) else None
 
 

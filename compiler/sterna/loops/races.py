@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Symbol, as_int, of
+from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.digits import apart_by_digits, elements_of, with_known_steps
 from sterna.loops.program import Buffer, Function
@@ -39,9 +38,6 @@ MOST_EVENTS = 1 << 14
 #: Statements of a loop that has copies in it, and no barriers, up to which it is run through number by number: inner
 #: loops, which begin the copies of a block, most often are; outer ones, which wait for it too, are taken as a whole.
 MOST_COUNTED, MOST_COUNTED_WAITS = 1 << 10, 1 << 6
-
-#: Tasks of a round that are compared, at most.
-MOST_ROUNDS = 64
 
 
 def verify_threads(function: Function) -> Function:
@@ -403,8 +399,7 @@ class _Task:
         parts = self.touched.parts_of_tasks(accesses)
         products = (Int({m: 1}, 0) for a in accesses for m in a.index.terms if len(m) > 1)
         if parts is None or any(self.task in product.symbols() for product in products):
-            by_digits = self.task is not None and apart_by_digits(accesses, self.task, self.counts)
-            return not (by_digits or self.apart_in_rounds(accesses))
+            return self.task is None or not apart_by_digits(accesses, self.task, self.counts)
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
             chosen = [a for a in accesses if a.writes == writing]
@@ -418,43 +413,6 @@ class _Task:
                     if (owner[places] != tasks).any():
                         return True
         return False
-
-    def apart_in_rounds(self, accesses: Sequence[Access]) -> bool:
-        """Whether tasks of an open number are known to touch elements of their own, where positions are made of a
-        task's number divided by a constant, and of what that leaves: the tasks of one quotient, a round, are compared
-        with one another, and all that they touch is less than what one round lies from the next."""
-        task = self.task
-        places = [(a.place, (a.index, *(n for guard in a.place.guards for n in guard))) for a in accesses]
-        rounds = _rounds(task, [place.settled(n) for place, numbers in places for n in numbers])
-        if task is None or rounds < 2:
-            return False
-        turn = Symbol("round", 0)
-        every: list[list[Access]] = []
-        for n in range(rounds):
-            at: dict[Atom, Int] = {task: of(turn) * rounds + n}
-            each = list[Access]()
-            for a in accesses:
-                index, *ends = (a.place.settled(i).substitute(at) for i in (a.index, *sum(a.place.guards, ())))
-                guards = tuple(zip(ends[::2], ends[1::2], strict=True))
-                each.append(replace(a, index=index, place=replace(a.place, guards=guards)))
-            every.append(each)
-        together = [a for each in every for a in each]
-        step = together[0].index.coefficient(turn)
-        if not step or not is_same_for_all(together):
-            return False
-        found = [self.touched.together(each, None) for each in every]
-        owners = np.concatenate([np.full(each[2].size, n) for n, each in enumerate(found)])
-        touched, writes = (np.concatenate([each[n] for each in found]) for n in (2, 3))
-        within = touched.size == 0 or int(touched.max() - touched.min()) < abs(step)
-        return within and (touched.size == 0 or not race(owners, touched, writes))
-
-
-def _rounds(task: Symbol | None, positions: Iterable[Int]) -> int:
-    """The product of the constants that positions divide a task's number by; 1 where they divide it by none, or by
-    more than are looked at."""
-    atoms = (atom for n in positions for atom in n.atoms() if isinstance(atom, (FloorDiv, Mod)))
-    divisors = {atom.divisor for atom in atoms if task in atom.value.symbols()}
-    return found if (found := prod(divisors)) <= MOST_ROUNDS else 1
 
 
 def _exchanges(s: P.Stmt) -> bool:

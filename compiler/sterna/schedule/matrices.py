@@ -14,7 +14,7 @@ from typing import TypeGuard
 from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Atom, Int, of
 from sterna.te import expr as E
-from sterna.te.axis import Axis
+from sterna.te.axis import Axis, taken_apart
 from sterna.te.expr import Expr, Reduce
 from sterna.te.tensor import Tensor
 
@@ -61,7 +61,7 @@ def matrices(
         across, along = Axis(name, size), Axis("depth", steps)
         place = of(along) if steps == terms else minimum(of(along), terms - 1)
         values: dict[Atom, Int] = {a: of(b) for a, b in kept.items()}
-        values |= {**_taken_apart(folded, place), **_taken_apart(axes, of(across))}
+        values |= {**taken_apart(folded, place), **taken_apart(axes, of(across))}
         element = E.substitute_index(value, values)
         if steps != terms:
             element = E.select(E.compare("lt", E.index_value(of(along)), terms), element, E.const(0, element.dtype))
@@ -117,13 +117,3 @@ def _as_before(load: Expr, before: Expr, dtype: str) -> Expr:
 
 def _stage(name: str, axes: Sequence[Axis], body: Expr) -> Tensor:
     return Tensor(name, tuple(a.extent for a in axes), body.dtype, tuple(axes), body)
-
-
-def _taken_apart(axes: Sequence[Axis], position: Int) -> dict[Atom, Int]:
-    """The values of axes by the position in all of them, of which the last one moves fastest."""
-    values: dict[Atom, Int] = {}
-    for axis in reversed(axes):
-        values[axis], position = (
-            (position, ZERO) if axis is axes[0] else (position % axis.extent, position // axis.extent)
-        )
-    return values

@@ -13,7 +13,7 @@ from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
 from sterna.schedule.decisions import Derived, Fuse, RaggedTail
 from sterna.te import expr as E
-from sterna.te.axis import Axis
+from sterna.te.axis import Axis, taken_apart
 from sterna.te.couples import restored, with_shift
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.tensor import Tensor
@@ -75,7 +75,7 @@ def in_runs(stage: Tensor, reduction: Reduce, many: int, factors: Sequence[int])
     reduction of these, over runs and within each."""
     terms = prod(int(a.extent) for a in reduction.axes)
     run, term = Axis("run", terms // many, reduction=True), Axis("term", many, reduction=True)
-    at = _places(reduction.axes, of(run) * many + of(term))
+    at = taken_apart(reduction.axes, of(run) * many + of(term))
     made: list[Tensor] = []
 
     @lru_cache
@@ -86,7 +86,7 @@ def in_runs(stage: Tensor, reduction: Reduce, many: int, factors: Sequence[int])
         kept = tuple(a for a in stage.axes if a in named)
         own = {a: Axis(a.name, a.extent) for a in kept}
         runs, within = Axis("run", run.extent), Axis("term", term.extent)
-        values = {a: of(b) for a, b in own.items()} | _places(reduction.axes, of(runs) * many + of(within))
+        values = {a: of(b) for a, b in own.items()} | taken_apart(reduction.axes, of(runs) * many + of(within))
         axes = (*own.values(), runs, within)
         name = f"{stage.name}_terms{len(made) + 1 if made else ''}"
         made.append(Tensor(name, tuple(a.extent for a in axes), value.dtype, axes, E.substitute_index(value, values)))
@@ -102,15 +102,6 @@ def in_runs(stage: Tensor, reduction: Reduce, many: int, factors: Sequence[int])
         element = apart(element)
     index = None if reduction.index is None else E.substitute_index(reduction.index, at)
     return made, replace(reduction, a=element, index=index, axes=(run, term))
-
-
-def _places(axes: Sequence[Axis], flat: Int) -> dict[Axis, Int]:
-    """Where an element is along axes that are counted through in their order, the last one fastest."""
-    found: dict[Axis, Int] = {}
-    for n, axis in enumerate(reversed(axes)):
-        found[axis] = flat if n == len(axes) - 1 else flat % int(axis.extent)
-        flat = flat // int(axis.extent)
-    return found
 
 
 def copied(stage: Tensor, body: Expr, name: str) -> Tensor:

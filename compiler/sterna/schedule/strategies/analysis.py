@@ -168,6 +168,19 @@ def times_read(kernel: Kernel, t: Tensor) -> int:
     return sum(-(-product([a.extent for a in reader.all_axes]) // max(elements, 1)) for reader in readers(kernel, t))
 
 
+def worth_keeping(kernel: Kernel, s: Schedule) -> list[str]:
+    """Element-wise stages that are not cheap, and of which each element is read more than once."""
+    return [
+        t.name
+        for t in kernel.stages
+        if t.name not in s.outputs
+        and t.body is not None
+        and not isinstance(t.body, Reduce)
+        and not cheap(t.body)
+        and times_read(kernel, t) > 1
+    ]
+
+
 def stored_apart(s: Schedule, stage: Tensor) -> tuple[str, str]:
     """The stage that a reduction is accumulated in, and the output that stores it, which may be a stage of its own."""
     if stage.name in s.outputs:

@@ -15,7 +15,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
 from sterna.schedule.strategies.attention import Attention, analyse
-from sterna.schedule.strategies.group_neighbours import fetched_together
+from sterna.schedule.strategies.group_neighbours import bring, fetched_together
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
@@ -123,7 +123,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         s.unroll(part, axis)
     values = found.values
     many = fetched_together(values.right, {values.columns: x * OWN, values.inner[-1]: DEPTH}, context)
-    _staged(s, values.right.tensor.name, part, terms, (y, x), shared, many)
+    bring(s, s.cache_read(values.right.tensor.name, part), part, terms, (y, x), shared, many)
     return s
 
 
@@ -158,7 +158,7 @@ def _scores(
         s.unroll(product, axis)
     for load in (c.left, c.right):
         many = fetched_together(load, {c.columns: KEYS, c.inner[-1]: DEPTH}, context)
-        _staged(s, load.tensor.name, product, part, group, shared, many)
+        bring(s, s.cache_read(load.tensor.name, product), product, part, group, shared, many)
 
 
 def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:
@@ -172,21 +172,6 @@ def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:
     s.bind(stage, along or row, "thread.x")
     if sums:
         s.compute_at(sums, stage, along or row, REGISTER)
-
-
-def _staged(s: Schedule, tensor: str, reader: str, at: str, group: tuple[int, int], shared: Memory, many: int) -> None:
-    """An operand of a product in shared memory, some terms at a time: all threads bring it, so many neighbours each."""
-    y, x = group
-    local = s.cache_read(tensor, reader)
-    s.compute_at(local, reader, at, shared)
-    *axes, along = _axes(s, local)
-    if many > 1:
-        along, lane = s.split(local, along, many)
-        s.vectorize(local, lane)
-    rest, tx = s.split(local, fused(s, local, [*axes, along]), x)
-    _, ty = s.split(local, rest, y)
-    s.bind(local, tx, "thread.x")
-    s.bind(local, ty, "thread.y")
 
 
 __all__ = ["found_in", "group_of", "propose"]

@@ -14,11 +14,11 @@ from math import gcd
 
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, of
-from sterna.ir.memory import SECTOR
+from sterna.ir.memory import SECTOR, Memory
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies.analysis import Context, expanded, product, stride_of
+from sterna.schedule.strategies.analysis import Context, expanded, fused, product, stride_of
 from sterna.te import expr as E
-from sterna.te.axis import Axis
+from sterna.te.axis import Axis, taken_apart
 from sterna.te.division import is_quotient
 from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides, lies_at
@@ -114,6 +114,23 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
     return many
 
 
+def bring(s: Schedule, local: str, reader: str, at: str, group: tuple[int, int], shared: Memory, many: int) -> None:
+    """An operand in shared memory, which its reader takes in a loop: all threads of a task bring it.
+
+    Args:
+        local: the copy; group: the threads along y and x; many: neighbours that a thread brings at once.
+    """
+    s.compute_at(local, reader, at, shared)
+    *axes, along = (a.name for a in s.stages[local].tensor.axes)
+    if many > 1:
+        along, lane = s.split(local, along, many)
+        s.vectorize(local, lane)
+    rest, x = s.split(local, fused(s, local, [*axes, along]), group[1])
+    _, y = s.split(local, rest, group[0])
+    s.bind(local, x, "thread.x")
+    s.bind(local, y, "thread.y")
+
+
 def with_aligned_rows(s: Schedule, load: E.Load, context: Context) -> E.Load:
     """What is read of a constant whose rows begin at multiples of a sector of memory: with zeros behind each row where
     they would not, and where that adds little; otherwise as it is."""
@@ -202,12 +219,7 @@ def _positions(axes: Sequence[Axis], many: int) -> tuple[tuple[Symbol, Symbol], 
     """The numbers of a run of neighbours along some axes, and of an element of it; and what these axes are there."""
     elements = int(product([a.extent for a in axes]))
     run, lane = Symbol("run", 0, elements // many - 1), Symbol("lane", 0, many - 1)
-    flat, at = of(run) * many + of(lane), dict[Atom, Int]()
-    for n, axis in enumerate(reversed(axes)):
-        extent = int(axis.extent)
-        at[axis] = flat if n == len(axes) - 1 else flat % extent
-        flat = flat // extent
-    return (run, lane), at
+    return (run, lane), taken_apart(axes, of(run) * many + of(lane))
 
 
 def _address(tensor: Tensor, indices: Sequence[Int], context: Context) -> Int:

@@ -23,7 +23,6 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
     at_least,
-    cheap,
     expanded_loads,
     fused,
     inline_elementwise,
@@ -33,7 +32,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     stages_needed,
     stride_of,
-    times_read,
+    worth_keeping,
 )
 from sterna.schedule.strategies.group_neighbours import neighbours_along
 from sterna.te import expr as E
@@ -64,7 +63,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     for keep in (True, False) if known else (False,):
         s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
         new = stages_apart(s)
-        kept = _kept(kernel, s) if keep else []
+        kept = worth_keeping(kernel, s) if keep else []
         for out in s.outputs:
             if isinstance(s.stages[out].body, Reduce):
                 s.cache_write(out)
@@ -493,16 +492,3 @@ class _Rows:
 def _plain(index: Int) -> bool:
     """Whether a position is an axis, or stands still."""
     return all(isinstance(m[0], Axis) and len(m) == 1 for m in index.terms)
-
-
-def _kept(kernel: Kernel, s: Schedule) -> list[str]:
-    """Element-wise stages that are worth keeping: not cheap, and of which each element is read more than once."""
-    return [
-        t.name
-        for t in kernel.stages
-        if t.name not in s.outputs
-        and t.body is not None
-        and not isinstance(t.body, Reduce)
-        and not cheap(t.body)
-        and times_read(kernel, t) > 1
-    ]

@@ -29,7 +29,13 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
-from sterna.schedule.strategies.group_neighbours import fetched_together, neighbours, stored_together, with_aligned_rows
+from sterna.schedule.strategies.group_neighbours import (
+    bring,
+    fetched_together,
+    neighbours,
+    stored_together,
+    with_aligned_rows,
+)
 from sterna.schedule.strategies.operands import Contraction, contraction_of, single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.axis import Axis
@@ -278,16 +284,8 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
         for dimension, index in enumerate(load.indices):
             if (step := _step_of(index)) > 1:
                 s.stride(local, dimension, step)
-        s.compute_at(local, acc, part, shared)
-        *axes, along = (a.name for a in s.stages[local].tensor.axes)
         many = fetched_together(load, {c.columns: across, c.inner[-1]: DEPTH}, context)
-        if many > 1:
-            along, lane = s.split(local, along, many)
-            s.vectorize(local, lane)
-        rest, x = s.split(local, fused(s, local, [*axes, along]), group[1])
-        _, y = s.split(local, rest, group[0])
-        s.bind(local, x, "thread.x")
-        s.bind(local, y, "thread.y")
+        bring(s, local, acc, part, group, shared, many)
     return s
 
 

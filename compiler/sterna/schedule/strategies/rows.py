@@ -13,7 +13,6 @@ from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
-    cheap,
     expanded_loads,
     inline_elementwise,
     partial_sums,
@@ -23,7 +22,7 @@ from sterna.schedule.strategies.analysis import (
     size,
     stages_needed,
     stride_of,
-    times_read,
+    worth_keeping,
 )
 from sterna.schedule.strategies.tasks import make_tasks
 from sterna.te.axis import Axis
@@ -49,19 +48,12 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     for out in list(s.outputs):
         if isinstance(s.stages[out].body, Reduce):
             moved[out] = s.cache_write(out)
-    by_rule = _kept(kernel, s)
+    by_rule = worth_keeping(kernel, s)
     kept = [t.name for t in _between(kernel, s) if context.choose(f"keep_{t.name}", yes_or_no, t.name in by_rule)]
     inline_elementwise(s, kept)
     for out in s.outputs:
         _output(s, out, kept, context, lanes)
     return s
-
-
-def _kept(kernel: Kernel, s: Schedule) -> list[str]:
-    """Element-wise stages that are worth storing: not cheap, and each element is read more than once."""
-    return [
-        t.name for t in _between(kernel, s) if t.body is not None and not cheap(t.body) and times_read(kernel, t) > 1
-    ]
 
 
 def _between(kernel: Kernel, s: Schedule) -> list[Tensor]:
