@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
-from sterna.ir.integer import Symbol, of, symbol
+from sterna.ir.integer import Int, Symbol, of, symbol
 from sterna.loops import program as P
 from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
@@ -23,9 +23,9 @@ from support.thread_programs import WIDE
 BATCH = symbol("batch", 1, 64)
 
 
-def dense(each: int, columns: int, depth: int) -> Kernel:
+def dense(each: int, columns: int, depth: int, batch: Int = BATCH) -> Kernel:
     """x w + b of each * batch rows."""
-    rows = BATCH * each
+    rows = batch * each
     x, w, b = placeholder("x", (rows, depth)), placeholder("w", (depth, columns)), placeholder("b", (columns,))
     k = reduce_axis("k", depth)
     sums = compute("sums", (rows, columns), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
@@ -81,6 +81,16 @@ def test_products_of_open_rows(batch: int, each: int, columns: int, depth: int) 
         random.standard_normal(n).astype(np.float32) for n in ((batch * each, depth), (depth, columns), (columns,))
     )
     found = computed(program, {"batch": batch}, (batch * each, columns), x=x, w=w, b=b)
+    np.testing.assert_allclose(found, x @ w + b, 1e-4, 1e-4)
+
+
+@settings(max_examples=5, deadline=None, derandomize=True, database=None)
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(65, 140))
+def test_fewer_rows_than_a_tile_has(most: int, each: int, columns: int) -> None:
+    """One row of tasks, whose number does not depend on sizes: its tiles overhang the tensor itself."""
+    program, random = made(dense(each, columns, 8, symbol("batch", 1, most))), np.random.default_rng(1)
+    x, w, b = (random.standard_normal(n).astype(np.float32) for n in ((most * each, 8), (8, columns), (columns,)))
+    found = computed(program, {"batch": most}, (most * each, columns), x=x, w=w, b=b)
     np.testing.assert_allclose(found, x @ w + b, 1e-4, 1e-4)
 
 

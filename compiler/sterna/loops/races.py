@@ -397,14 +397,15 @@ class _Task:
             if places.size == 0 or int(places.max() - places.min()) < abs(step):
                 return False
         parts = self.touched.parts_of_tasks(accesses)
-        products = (Int({m: 1}, 0) for a in accesses for m in a.index.terms if len(m) > 1)
-        if parts is None or any(self.task in product.symbols() for product in products):
+        if parts is None or any(self.touched.unknown(a) for a in accesses):
             return self.task is None or not apart_by_digits(accesses, self.task, self.counts)
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
             chosen = [a for a in accesses if a.writes == writing]
             for part in parts if chosen else ():
                 tasks, _, places, _ = self.touched.together(chosen, part)
+                within = (places >= 0) & (places < owner.size)  # others are kept out by conditions on open sizes
+                tasks, places = tasks[within], places[within]
                 known = owner[places]
                 if ((known >= 0) & (known != tasks)).any():
                     return True

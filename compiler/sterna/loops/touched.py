@@ -116,12 +116,18 @@ class Touched:
         """The tasks, some at a time whose elements are not too many; None where they cannot be looked at."""
         if self.task is None or not self.n_tasks.is_const:
             return None
+        if len({part_of(a.index, self.unknown(a)) for a in accesses}) > 1:
+            return None
         tasks = int(self.n_tasks)
         each = sum(int(np.prod(self.sizes(a), dtype=object)) for a in accesses)
         if each > MOST_ELEMENTS or tasks * each > MOST_OF_TASKS:
             return None
         step = max(1, MOST_ELEMENTS // max(1, each))
         return [range(n, min(n + step, tasks)) for n in range(0, tasks, step)]
+
+    def unknown(self, access: Access) -> set[Atom]:
+        """The symbols of a position that are neither a task's nor a thread's: open sizes."""
+        return _free(access) - {self.task}
 
     def together(self, accesses: Sequence[Access], tasks: range | None) -> tuple[Array, Array, Array, Array]:
         """(task, thread, element, whether it writes) of all accesses."""
