@@ -120,6 +120,23 @@ def test_non_max_suppression(batch: int, classes: int, boxes: int, seed: int, gi
     check("NonMaxSuppression", inputs, center_point_box=int(centered))
 
 
+def test_suppression_of_as_many_boxes_as_there_are() -> None:
+    """PyTorch writes the greatest integer for how many boxes are chosen at most."""
+    random = np.random.default_rng(0)
+    corners = np.arange(7, dtype=np.float32)[None, :, None]
+    inputs = {
+        "boxes": np.concatenate([corners, corners, corners + 0.5, corners + 0.5], axis=2),
+        "scores": random.random((1, 1, 7), np.float32),
+    }
+    most = np.array([np.iinfo(np.int64).max])
+    model = model_of("NonMaxSuppression", inputs | {"most": most}, [None])
+    model.graph.initializer.append(onnx.numpy_helper.from_array(most, "most"))
+    del model.graph.input[2]
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)[0]
+    assert len(expected) == 7
+    np.testing.assert_array_equal(interpret(read(model), inputs)["y0"], expected)
+
+
 @QUICK
 @given(
     shapes,

@@ -145,6 +145,10 @@ def _unique_slices(t: Translation, x: Value, axis: int | None, size: int | None,
     return (values, *others)
 
 
+#: More boxes than there are.
+_ALL_BOXES = (1 << 31) - 1
+
+
 def non_max_suppression(t: Translation) -> Value:
     size = t.declared_size(0)
     boxes, scores, *settings = (t.optional(n) for n in range(5))
@@ -157,8 +161,8 @@ def non_max_suppression(t: Translation) -> Value:
     if kind.rank != 3:
         raise error("E0108", f"the scores {kind} are not [batches, classes, boxes]")
     each: IntLike = kind.shape[2]
-    if t.known(2):
-        each = minimum(each, max(t.integer_of(2, "a number of boxes"), 0)) if t.has(2) else 0
+    if t.known(2):  # PyTorch writes the greatest integer for all of them
+        each = minimum(each, min(max(int(t.scalar_of(2, "a number of boxes")), 0), _ALL_BOXES)) if t.has(2) else 0
     most = kind.shape[0] * kind.shape[1] * each
     (chosen,), found = t.sized("non_max_suppression", *operands, most=most, center_point_box=centered)
     return _first(t, chosen, 0, found)
