@@ -237,6 +237,28 @@ def test_parts_of_products(parts: int, terms: int) -> None:
     assert ("x" in loaded(program, 4)) == (terms % 4 == 0)
 
 
+@pytest.mark.parametrize(("side", "channels"), [(2, 32), (1, 32), (2, 20), (3, 44)])
+def test_parts_of_convolutions(side: int, channels: int) -> None:
+    """The last runs of terms of a window are those of some threads only: what the condition leaves of their range
+    shows that they stay within the image."""
+    parts, columns = 4, 32
+    x = placeholder("x", (side + 2, side + 2, parts * channels))
+    w = placeholder("w", (3, 3, parts * channels, columns))
+    kh, kw, ci = reduce_axis("kh", 3), reduce_axis("kw", 3), reduce_axis("ci", channels)
+
+    def window(p: E.Expr, h: E.Expr, q: E.Expr, co: E.Expr) -> E.Expr:
+        channel = p * channels + ci.var
+        return total(x[h + kh.var, q + kw.var, channel] * w[kh.var, kw.var, channel, co], kh, kw, ci)
+
+    shape = (parts, side, side, columns)
+    kernel = Kernel("parts", (x, w), (), (compute("y", shape, window),))
+    program, given = finish(lower(propose(kernel, context(Threads(access_bytes=16))))), arrays(kernel)
+    windows = np.lib.stride_tricks.sliding_window_view(given["x"], (3, 3), (0, 1))
+    terms = windows.reshape(side, side, parts, channels, 3, 3), given["w"].reshape(3, 3, parts, channels, columns)
+    wanted = np.einsum("hqpcab,abpco->phqo", *terms)
+    np.testing.assert_allclose(computed(program, given, "y", shape), wanted, 1e-4, 1e-4)
+
+
 @pytest.mark.family("opencl")
 @pytest.mark.parametrize("part", [3])
 def test_every_operator_in_opencl(part: int, tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ class _Verifier:
             self.loop(stmt, ranges, known)
             return
         elif isinstance(stmt, P.If):
-            self.visit(stmt.then, ranges, [*known, (stmt.index, stmt.limit)], breakable)
+            inside = _narrowed(ranges, stmt.index, stmt.limit)
+            self.visit(stmt.then, inside, [*known, (stmt.index, stmt.limit)], breakable)
             if stmt.otherwise is not None:
                 self.visit(stmt.otherwise, ranges, [*known, (stmt.limit - 1, stmt.index)], breakable)
             return
@@ -191,6 +192,20 @@ class _Verifier:
             self.problems.append(f"loop over {stmt.symbol.name} runs past its bound")
         inside = {**ranges, stmt.symbol: Range(stmt.start, stmt.extent - 1)}
         self.visit(stmt.body, inside, known, breakable=stmt.kind == "serial")
+
+
+def _narrowed(ranges: dict[Symbol, Range], index: Int, limit: Int) -> dict[Symbol, Range]:
+    """The ranges where index < limit, a multiple of a loop's variable and a number: quotients of the variable end where
+    it does, which the condition alone does not say."""
+    symbol = next(iter(index.symbols()), None)
+    step = index.coefficient(symbol) if symbol in ranges and len(index.terms) == 1 else None
+    if symbol is None or step is None or step < 1 or not limit.is_const:
+        return ranges
+    whole, greatest = ranges[symbol], as_int((int(limit) - 1 - index.const) // step)
+    cut = (whole.greatest - greatest).bounds()[0]
+    if whole.least == whole.greatest or cut is None or cut < 1:
+        return ranges
+    return {**ranges, symbol: Range(whole.least, greatest)}
 
 
 def _size(buffer: Buffer) -> Int:
