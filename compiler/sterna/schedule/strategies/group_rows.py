@@ -11,45 +11,26 @@ so that neighbours read neighbours). What remains of the row is computed by all 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from sterna.ir import dtypes
-from sterna.ir.integer import Int
 from sterna.ir.memory import REGISTER, Memory
-from sterna.ir.threads import ThreadAxis
-from sterna.schedule.axes import is_place
-from sterna.schedule.products import multiplies
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
     at_least,
-    expanded_loads,
     fused,
     inline_elementwise,
-    product,
-    row_axes,
     size,
     stages_apart,
-    stages_needed,
-    stride_of,
     worth_keeping,
 )
 from sterna.schedule.strategies.group_neighbours import neighbours_along
-from sterna.te import expr as E
-from sterna.te.axis import Axis
+from sterna.schedule.strategies.group_row_threads import LAST, Roles, Rows
 from sterna.te.expr import Reduce
-from sterna.te.tensor import Kernel, Tensor
+from sterna.te.tensor import Kernel
 
-#: What one step of the tree combines, and the parts that one thread combines at its end.
-STEP, LAST = 4, 8
-#: Rows side by side that a task has where neighbours in memory are rows.
-BESIDE = 32
-#: Tasks below which each has as many threads as it can.
-FEW_TASKS = 64
-#: Terms per thread up to which each subgroup of a row reduces all of them, rather than wait for the others.
-FEW_TERMS = 4
-#: Terms per thread up to which one subgroup has a row of many.
-ALONE = 32
+#: What one step of the tree combines.
+STEP = 4
 #: The share of the shared memory of a task that its rows take.
 SHARE = 0.5
 
@@ -68,7 +49,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
             if isinstance(s.stages[out].body, Reduce):
                 s.cache_write(out)
         inline_elementwise(s, kept, new)
-        every = [_Rows(s, out, context) for out in s.outputs]
+        every = [_Steps(s, out, context) for out in s.outputs]
         # The threads of all outputs are those of the one that has most to do.
         first = max(every, key=lambda rows: rows.work)
         shared_rows = first.threads()
@@ -84,237 +65,9 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     return None
 
 
-@dataclass
-class _Group:
-    """The threads of a task.
+class _Steps(Rows):
+    """The steps of a schedule for the threads that share rows."""
 
-    Args:
-        rows: that a task has; lanes: the threads of a row, along `along`.
-        across: the axis along which rows have threads of their own, those of so many neighbouring rows (`each`) the
-            same.
-        subgroup: threads along x that exchange what they have, and of a row the others are along y; 0: none do.
-    """
-
-    rows: int
-    lanes: int
-    across: ThreadAxis = "thread.y"
-    along: ThreadAxis = "thread.x"
-    subgroup: int = 0
-    each: int = 1
-
-
-@dataclass
-class _Roles:
-    """Which axes of a stage the rows of a task differ in, and in which of them a row has several elements: columns of
-    the row, or `several` that are read each by its number."""
-
-    tile: set[Axis] = field(default_factory=set)
-    columns: set[Axis] = field(default_factory=set)
-    several: set[Axis] = field(default_factory=set)
-
-
-class _Rows:
-    """The rows of an output of a kernel, and how they are shared among threads.
-
-    Attributes:
-        work: elements of all stages, about.
-        group: the threads, once `takes` has said yes.
-    """
-
-    def __init__(self, s: Schedule, out: str, context: Context):
-        self.s, self.out, self.context = s, out, context
-        self.placed = stages_needed(s, out)
-        self.rows, self.rest = row_axes(s, out, self.placed)
-        if not self.placed:
-            *self.rows, last = s.stages[out].tensor.axes
-            self.rest = [last]
-        self.work = sum(product([a.extent for a in s.stages[name].axes]) for name in (out, *self.placed))
-        self.group = _Group(1, 1)
-        self.roles: dict[str, _Roles] = {}
-        self.runs = {name: self._runs(name) for name in (out, *self.placed)}
-
-    def takes(self, group: _Group) -> bool:
-        """Whether every stage has axes for these threads."""
-        self.group, self.roles = group, self._roles(group)
-        if not all(self.s.stages[name].tensor.axes for name in (self.out, *self.placed)):
-            return False
-        if group.subgroup and not all(self._is_exchanged(name) for name in self.placed):
-            return False
-        if group.each > 1 and self._rows_together(group.rows) % group.each:
-            return False
-        # Where a task has several rows, every stage has them along one axis that is nothing else.
-        return group.rows == 1 or all(len(r.tile) == 1 and not r.tile & r.columns for r in self.roles.values())
-
-    # -- threads
-    def threads(self) -> _Group:
-        """As many lanes as a row has terms or elements, and rows enough for the threads of a task."""
-        threads = self.context.target.threads
-        assert threads is not None
-        width = max([product([a.extent for a in self.rest]), *(self._terms(name) for name in self.placed)])
-        beside = size(self.rows[-1].extent) if self.rows else 1
-        tasks = product([a.extent for a in self.rows])
-        total = threads.preferred if tasks >= FEW_TASKS else threads.most
-        if any(not a.extent.is_const for a in (*self.rows[1:], *self.rest)):
-            # Rows of several outer positions are fused to tasks, of which neighbours may lie far apart. Where elements
-            # of rows of an open size lie is not compared one by one: a task has one row.
-            return _Group(1, min(at_least(width), total))
-        if self.rows and self._rows_are_neighbours():
-            rows = min(BESIDE, at_least(beside), total)
-            each = min(self._rows_together(rows), max(1, rows // 2))
-            lanes = max(1, min(at_least(width), each * total // rows))
-            return _Group(rows, lanes, "thread.x", "thread.y", each=each)
-        lanes = min(at_least(width), total)
-        rows = max(1, min(threads.preferred // lanes, at_least(beside)))
-        # Where a thread has runs of neighbours a row has fewer threads, and a task more rows if there are tasks enough.
-        runs = [product([a.extent for a in self.rest]) // self.runs[self.out]]
-        runs += [self._terms(name) // self.runs[name] for name in self.placed]
-        lanes = min(at_least(max(runs)), lanes)
-        more = max(1, min(threads.preferred // lanes, at_least(beside)))
-        enough = more > rows and threads.busy(-(-tasks // more)) >= threads.busy(-(-tasks // rows))
-        return _Group(more if enough else rows, lanes)
-
-    def exchanging(self) -> _Group | None:
-        """The threads of rows whose reductions are by exchanges in subgroups, if the target has these."""
-        threads = self.context.target.threads
-        assert threads is not None
-        group = self.threads()
-        lanes = 1 << (group.lanes.bit_length() - 1)
-        if threads.subgroup < 2 or lanes < 2 or group.along != "thread.x":
-            return None
-        longest = max(map(self._terms, self.placed), default=1)
-        if longest <= LAST:
-            return None
-        width = max(product([a.extent for a in self.rest]), longest)
-        tasks = product([a.extent for a in self.rows])
-        beside = threads.preferred // threads.subgroup
-        if lanes > threads.subgroup >= width / ALONE and tasks >= beside * threads.multiprocessors:
-            lanes = threads.subgroup  # nobody waits for another subgroup, and there are tasks enough
-        uneven = any(not a.extent.is_const for a in self.rest)
-        rows = 1 if uneven else group.rows if lanes == group.lanes else max(1, threads.preferred // lanes)
-        rows = min(rows, at_least(size(self.rows[-1].extent)) if self.rows else 1)
-        subgroup = min(lanes, threads.subgroup)
-        across: ThreadAxis = "thread.y" if lanes == subgroup else "thread.z"
-        return _Group(1 << (rows.bit_length() - 1), lanes, across, "thread.x", subgroup)
-
-    def _is_exchanged(self, name: str) -> bool:
-        """Whether a stage is one value of each row, which all threads of the row can have, or no reduction and columns
-        of the row."""
-        body = self.s.stages[name].body
-        if self.roles[name].several:
-            return False
-        if not isinstance(body, Reduce):
-            return True
-        extreme = body.index is not None and not is_place(body)
-        return not self.roles[name].columns and not extreme and body.combiner != "rescaled"
-
-    def _terms(self, name: str) -> int:
-        body = self.s.stages[name].body
-        return product([a.extent for a in body.axes]) if isinstance(body, Reduce) else 1
-
-    def _runs(self, name: str) -> int:
-        """Neighbours of a row that are one access of all that a stage reads of memory: terms of its reduction, or
-        elements of the output."""
-        s, state = self.s, self.s.stages[name]
-        body, out = state.body, state.tensor if name == self.out else None
-        if isinstance(body, Reduce):
-            if self._terms(name) <= LAST or body.combiner == "rescaled" or not (body.index is None or is_place(body)):
-                return 1
-            return neighbours_along(s, body.a, body.axes[-1:], self.context)
-        return neighbours_along(s, body, self.rest[-1:], self.context, out) if out is not None else 1
-
-    def _rows_are_neighbours(self) -> bool:
-        """Whether neighbours in memory, in the greatest tensor that a reduction reads, are terms of different rows."""
-        found: list[tuple[int, bool]] = []
-        for name in self.placed:
-            state = self.s.stages[name]
-            if not isinstance(state.body, Reduce) or not state.tensor.axes or not state.body.axes:
-                continue
-            own, reduced = state.tensor.axes[-1], state.body.axes[-1]
-            for load in expanded_loads(self.s, state.body):
-                if isinstance(load.tensor, Tensor) and load.tensor.name not in self.s.stages:
-                    steps = [stride_of(load, a, self.context.strides) for a in (own, reduced)]
-                    found.append((product(load.tensor.shape), steps[0] == 1 and steps[1] != 1))
-        return max(found, key=lambda each: each[0])[1] if found else False
-
-    def _rows_together(self, rows: int) -> int:
-        """Neighbouring rows that are one access of everything that is read and stored of them."""
-        roles, s = self._roles(_Group(rows, 1)), self.s
-        found = [neighbours_along(s, s.stages[self.out].body, self.rows[-1:], self.context, s.stages[self.out].tensor)]
-        for name in self.placed:
-            body = s.stages[name].body
-            if isinstance(body, Reduce) and body.index is not None:
-                return 1
-            read = body.a if isinstance(body, Reduce) else body
-            if any(load.tensor.name not in s.stages for load in expanded_loads(s, read)):
-                found.append(neighbours_along(s, read, [*roles[name].tile], self.context, sectors=True))
-        return min(found)
-
-    # -- axes
-    def _roles(self, group: _Group) -> dict[str, _Roles]:
-        """What the axes of every stage are, from the output's by what is read where."""
-        roles = {name: _Roles() for name in self.placed}
-        roles[self.out] = _Roles({*self.rows[-1:]} if group.rows > 1 else set(), set(self.rest))
-        for name in (self.out, *reversed(self.placed)):
-            state, own = self.s.stages[name], roles[name]
-            several = own.columns | {a for a in state.axes if a.reduction}
-            for load in expanded_loads(self.s, state.body):
-                read = roles.get(load.tensor.name)
-                if read is None:
-                    continue
-                for axis, index in zip(self.s.stages[load.tensor.name].tensor.axes, load.indices, strict=True):
-                    named = {a for a in index.symbols() if isinstance(a, Axis)}
-                    if named & several or not _plain(index):
-                        read.columns.add(axis)
-                    if named & own.tile:
-                        read.tile.add(axis)
-                    if not named and axis.extent != 1:
-                        read.several.add(axis)
-        return roles
-
-    def bytes(self) -> int:
-        """What the stages of a task take in shared memory."""
-        total = 0
-        for name in self.placed:
-            state, role = self.s.stages[name], self.roles[name]
-            elements = self.group.rows * product([a.extent for a in role.columns])
-            if self.group.subgroup and (isinstance(state.body, Reduce) or not role.columns):
-                parts = self.group.lanes if self._has_parts(name) else 0
-            else:
-                parts = 1 if self._lanes(name) == 0 else 2 * self._lanes(name)
-            total += elements * parts * dtypes.size(state.tensor.dtype)
-        return total
-
-    def _lanes(self, name: str) -> int:
-        """The threads that have a part each of a reduction; 0 where each of its results is one thread's."""
-        body = self.s.stages[name].body
-        if not isinstance(body, Reduce) or body.index is not None:
-            return 0
-        results = product([a.extent for a in self.roles[name].columns])
-        terms = self._terms(name)
-        few = terms <= LAST or results >= min(terms, self.group.lanes)
-        return 0 if few else min(terms // self._own(name), self.group.lanes)
-
-    def _own(self, name: str) -> int:
-        """Neighbours of a row that a thread has at a time."""
-        if self.group.along == "thread.x":
-            return self.runs[name]
-        # Rows side by side: of a product what all rows have in common, such as the vector of a matrix-vector product.
-        body, factors = self.s.stages[name].body, self._factors(name)
-        if self.group.each == 1 or not factors or self._terms(name) <= LAST:
-            return 1
-        assert isinstance(body, Reduce)
-        return min(neighbours_along(self.s, body.a.children()[n], body.axes[-1:], self.context) for n in factors)
-
-    def _factors(self, name: str) -> list[int]:
-        """The numbers of those factors that a thread brings in runs, of a sum of products."""
-        body = self.s.stages[name].body
-        if not isinstance(body, Reduce) or not multiplies(body):
-            return []
-        named = [E.axes_of(e) for e in body.a.children()]
-        apart = set[Axis]() if self.group.along == "thread.x" else self.roles[name].tile
-        return [n for n, axes in enumerate(named) if axes & {*body.axes} and not axes & apart]
-
-    # -- the schedule
     def schedule(self, shared: Memory) -> None:
         """The steps of the output and of the stages that it needs."""
         block = self._output()
@@ -394,12 +147,6 @@ class _Rows:
         if terms:
             self.s.unroll(stage, "term")
 
-    def _has_parts(self, name: str) -> bool:
-        """Whether the subgroups of a row leave parts of a reduction in shared memory for one another."""
-        body = self.s.stages[name].body
-        several = self.group.lanes > self.group.subgroup and isinstance(body, Reduce) and body.index is None
-        return several and self._terms(name) > FEW_TERMS * self.group.subgroup
-
     def _exchange(self, name: str, block: str, shared: Memory) -> None:
         """A reduction of a row, of which every thread of the row has the result in a register."""
         s = self.s
@@ -436,7 +183,7 @@ class _Rows:
         self._shared(name, role, block, shared)
 
     def _shared(
-        self, stage: str, role: _Roles, block: str, shared: Memory, lane: str = "", brought: Sequence[str] = ()
+        self, stage: str, role: Roles, block: str, shared: Memory, lane: str = "", brought: Sequence[str] = ()
     ) -> None:
         """Computes a stage of a task in shared memory: its threads along the axis of lanes, or of its columns.
 
@@ -487,8 +234,3 @@ class _Rows:
             if brought:
                 s.reorder(sums, "run", "term")
                 self._bring(brought, sums, "run")
-
-
-def _plain(index: Int) -> bool:
-    """Whether a position is an axis, or stands still."""
-    return all(isinstance(m[0], Axis) and len(m) == 1 for m in index.terms)
