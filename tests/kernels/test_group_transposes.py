@@ -19,17 +19,9 @@ from sterna.schedule.strategies.groups import propose
 from sterna.te import expr as E
 from sterna.te.tensor import Kernel, compute, placeholder
 from support import opencl_host
+from support.small_kernels import transposed
 
 DTYPES = ["float32", "float16", "int8", "int64"]
-
-
-def transposed(shape: tuple[int, ...], order: tuple[int, ...], dtype: str = "float32") -> Kernel:
-    """y = x, its dimensions in another order, + b along the last one."""
-    x = placeholder("x", shape, dtype)
-    own = tuple(shape[d] for d in order)
-    b = placeholder("b", own[-1:], dtype)
-    y = compute("y", own, lambda *i: x[tuple(i[order.index(d)] for d in range(len(shape)))] + b[i[-1]])
-    return Kernel("transposed", (x, b), (), (y,))
 
 
 def made(kernel: Kernel) -> P.Function:

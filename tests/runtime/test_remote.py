@@ -60,16 +60,18 @@ def test_an_emulator_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "wanted"),
+    ("reply", "node", "wanted"),
     [
-        ("struct.pack('=IQIQ', 0, 5, 0, 7)", [5, 7]),
-        ("struct.pack('=IQIQIQIQ', 0, 5, 1, 1, 0, 7, 1, 2)", [6, 9]),
-        ("b''", [0, 0]),  # a bundle without nodes
-        ("struct.pack('=IQ', 0, 5)", None),  # of one run only
-        ("bytes(23)", None),  # cut off
+        ("struct.pack('=IQIQ', 0, 5, 0, 7)", None, [5, 7]),
+        ("struct.pack('=IQIQIQIQ', 0, 5, 1, 1, 0, 7, 1, 2)", None, [6, 9]),
+        ("struct.pack('=IQIQIQIQ', 0, 5, 1, 1, 0, 7, 1, 2)", 1, [1, 2]),
+        ("b''", None, [0, 0]),  # a bundle without nodes
+        ("struct.pack('=IQ', 0, 5)", None, None),  # of one run only
+        ("struct.pack('=IQIQ', 0, 5, 0, 7)", 1, None),  # of fewer nodes
+        ("bytes(23)", None, None),  # cut off
     ],
 )
-def test_times_of_several_runs(reply: str, wanted: list[int] | None) -> None:
+def test_times_of_several_runs(reply: str, node: int | None, wanted: list[int] | None) -> None:
     said = f"data = {reply}; out.write(struct.pack('=iQ', 0, len(data)) + data)"
     empty = f"{_GOOD} + struct.pack('=iQI', 0, 4, 0)"  # loaded, and without outputs
     body = f"import struct, sys; out = sys.stdout.buffer; out.write({empty}); {said}; out.flush(); sys.stdin.read()"
@@ -77,9 +79,9 @@ def test_times_of_several_runs(reply: str, wanted: list[int] | None) -> None:
     assert functions.sterna_load(b"bundle", library.COptions(), ctypes.byref(pointer), library.CError()) == 0
     try:
         if wanted is not None:
-            assert functions.profiled(pointer, 2) == wanted
+            assert functions.profiled(pointer, 2, node) == wanted
             return
         with pytest.raises(remote.Failure, match="malformed"):
-            functions.profiled(pointer, 2)
+            functions.profiled(pointer, 2, node)
     finally:
         functions.sterna_unload(pointer)

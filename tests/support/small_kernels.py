@@ -43,6 +43,15 @@ def window(size: int, taps: int, channels: int, dilation: int = 1) -> Kernel:
     return Kernel("window", (x,), (), (out,))
 
 
+def transposed(shape: tuple[int, ...], order: tuple[int, ...], dtype: str = "float32") -> Kernel:
+    """y = x, its dimensions in another order, + b along the last one."""
+    x = placeholder("x", shape, dtype)
+    own = tuple(shape[d] for d in order)
+    b = placeholder("b", own[-1:], dtype)
+    y = compute("y", own, lambda *i: x[tuple(i[order.index(d)] for d in range(len(shape)))] + b[i[-1]])
+    return Kernel("transposed", (x, b), (), (y,))
+
+
 def row_sums(rows: int, depth: int, combiner: str = "sum", dtype: str = "float32") -> Kernel:
     x = placeholder("x", (rows, depth), dtype)
     k = reduce_axis("k", depth)

@@ -35,7 +35,7 @@ from sterna.passes.kernels import Call
 from sterna.passes.plan_kernels import fingerprint
 from sterna.records import Confirmed, Database, Record, target_id
 from sterna.schedule.schedule import Schedule
-from sterna.targets.description import host
+from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
 from sterna.tuned import Best
 from sterna.tuning import measure, worker
@@ -44,7 +44,9 @@ from sterna.tuning.measure import Local
 from sterna.tuning.tuner import Report, Tuner
 from sterna.tuning.words import difference
 from sterna.tuning.worker import Trial
+from sterna_runtime.devices import describe
 from sterna_runtime.random_inputs import random_inputs
+from support import device_bundles
 from support.tools import ROOT, need
 
 DEPTH, COLUMNS = 48, 64
@@ -172,7 +174,7 @@ def test_what_is_far_behind_is_measured_once(model: Path, tmp_path: Path) -> Non
     """One sample says that it will not win; without anything to compare with there are as many as always."""
     with sterna.load(sterna.api.compile_to(tmp_path / "layers", model, generator="llvm")) as bundle:
         bundle.run(random_inputs(bundle.inputs, 0))
-        found = [len(worker.times(bundle, own=False, least=least)) for least in (math.inf, 1e-12)]
+        found = [len(worker.times(bundle, on="elsewhere", copied=False, least=least)) for least in (math.inf, 1e-12)]
     assert found == [worker.SAMPLES, 1]
 
 
@@ -470,7 +472,9 @@ def test_every_part_has_help(name: str) -> None:
         (["--on", "moon"], "E0002", "names no device"),
         (["--on", "qemu:raspberrypi4"], "E0507", "say nothing"),
         (["-t", "raspberrypi4"], "E0507", "cannot be measured here"),
-        (["-t", "opencl"], "E0507", "only those of the CPU"),
+        (["-t", "metal"], "E0507", "it is for arm64"),
+        (["-t", "cuda"], "E0507", "libcuda.so.1"),
+        (["-t", "webgpu"], "E0507", "--on chromium"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused(words: list[str], code: str, says: str, model: Path) -> None:
@@ -489,6 +493,27 @@ def test_another_device(model: Path, records: Path) -> None:
     with Database(records) as database:
         assert {r.device for r in database.trials()} == {"node"}
         assert all(r.samples for r in database.trials() if r.explorer == "rules")
+
+
+@pytest.mark.family("opencl")
+def test_a_device_beside_the_processor(model: Path, records: Path, tmp_path: Path) -> None:
+    """Kernels are timed without the copies around them; the records name the device and its driver."""
+    with device_bundles.opencl(tmp_path / "pocl"):
+        report = sterna.tune(model, "opencl", trials=6, explorer="grid")
+        assert {p.why for p in report.kernels} == {""}
+        assert report.trials == 6
+        with Database(records) as database:
+            trials = database.trials()
+            assert {r.machine for r in trials} == {r.toolchain for r in trials} == {describe("opencl")}
+            assert len({len(r.features) for r in trials if r.features}) == 1
+            best = {r.kernel: r.choice for r in trials if r.explorer == "grid" and r.samples}
+            for kernel, choice in best.items():
+                own = (kernel, target_id(load_target("opencl")), "opencl", "")
+                database.confirm(Confirmed(*own, choice, "[]", 2.0, 1.0, "s", "", 0.0))
+        with sterna.compile(model, "opencl") as tuned, sterna.compile(model) as here:
+            feeds = random_inputs(here.inputs, 3)
+            np.testing.assert_allclose(tuned.run(feeds)["y"], here.run(feeds)["y"], 1e-4, 1e-4)
+            assert json.loads((Path(tuned.directory) / "graph.json").read_text())["tuning"]
 
 
 def test_the_function(model: Path) -> None:

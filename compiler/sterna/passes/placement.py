@@ -8,7 +8,7 @@ coherence, followed when compiling). So the plan of memory stays one plan, whose
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sterna.ir.graph import Graph, Value
 from sterna.passes.kernels import CPU
@@ -130,6 +130,14 @@ class Coherence:
             )
             gathered[first] += [self._access(value) for value in values if value is not None]
         return gathered
+
+
+def with_transfers(graph: Graph, views: Views, sequence: CallSequence, plan: MemoryPlan) -> CallSequence:
+    """Calls that have their places, with the copies that follow; the same where all are on the CPU."""
+    places = [call.place for call in sequence.calls]
+    if not any(place != CPU for place in places):
+        return sequence
+    return replace(sequence, placement=Coherence(graph, views, sequence, plan).placement(places))
 
 
 def controlled(sequence: CallSequence) -> Set[int]:

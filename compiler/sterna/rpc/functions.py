@@ -128,8 +128,9 @@ class ModelFunctions(Functions):
         model = self._models[pointer.value]
         return model.nanoseconds if isinstance(model, DeviceModel) else 0
 
-    def profiled(self, pointer: Any, runs: int) -> list[int]:
-        """Nanoseconds of each of so many runs, by TIME: a device's PROFILE is of one run. Raises Failure."""
+    def profiled(self, pointer: Any, runs: int, node: int | None = None) -> list[int]:
+        """Nanoseconds of each of so many runs, by TIME, of all nodes: a device's PROFILE is of one run. Raises
+        Failure."""
         model = self._models[pointer.value]
         assert isinstance(model, DeviceModel)
         with model.refusals():

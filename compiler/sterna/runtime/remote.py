@@ -274,16 +274,17 @@ class Functions:
     def sterna_run(self, pointer: Any) -> int:
         return self._status(pointer, self._run)
 
-    def profiled(self, pointer: Any, runs: int) -> list[int]:
-        """Nanoseconds of each of so many runs, of all nodes together, on the inputs that the model has there: one
-        question, where each run of its own would be several. Raises Failure."""
+    def profiled(self, pointer: Any, runs: int, node: int | None = None) -> list[int]:
+        """Nanoseconds of each of so many runs, of a node or of all together, on the inputs that the model has there:
+        one question, where each run of its own would be several. Raises Failure."""
         model = self._models[pointer.value]
         data = model.ask(PROFILE, runs)
         nodes, rest = divmod(len(data), runs * struct.calcsize("=IQ"))
-        if rest:
+        if rest or (node is not None and node >= nodes):
             raise Failure(_KERNEL_FAILED, _MALFORMED)
         times = [nanoseconds for _, nanoseconds in struct.iter_unpack("=IQ", data)]
-        return [sum(times[n * nodes : (n + 1) * nodes]) for n in range(runs)]
+        own = slice(None) if node is None else slice(node, node + 1)
+        return [sum(times[n * nodes : (n + 1) * nodes][own]) for n in range(runs)]
 
     def nanoseconds(self, pointer: Any) -> int | None:
         """Of the latest run, where it was; None where nothing is known of it."""

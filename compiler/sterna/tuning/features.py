@@ -15,6 +15,7 @@ from sterna.ir import dtypes
 from sterna.schedule.schedule import Schedule
 from sterna.targets.target import Target
 from sterna.tuning.reads import Read
+from sterna.tuning.thread_features import thread_features
 from sterna.tuning.tiling import LANES, WRITTEN_OUT, Level, Nest, Tiling
 
 #: Of what the numbers mean: priors of another one are not read.
@@ -24,7 +25,8 @@ LEVELS = 6
 
 
 def features_of(schedule: Schedule, target: Target) -> tuple[float, ...]:
-    """The features of a schedule of a kernel of constant sizes, always as many."""
+    """The features of a schedule of a kernel of constant sizes: as many for all targets whose tasks one thread runs,
+    and more, behind them, for groups of threads."""
     tiling = Tiling(schedule)
     sums = _Sums()
     for nest in tiling.nests.values():
@@ -64,8 +66,9 @@ def features_of(schedule: Schedule, target: Target) -> tuple[float, ...]:
         float(target.l1_bytes),
         float(target.l2_bytes),
     )
+    threads = thread_features(tiling, target)
     around = [each for n in range(LEVELS) for each in (levels[n].numbers if n < len(levels) else (0.0,) * 4)]
-    return tuple(round(log2(1.0 + max(0.0, value)), 4) for value in (*totals, *around))
+    return tuple(round(log2(1.0 + max(0.0, value)), 4) for value in (*totals, *around, *threads))
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 
 from sterna.choices import BY_RULE, Chooser
-from sterna.codegen.generators import KernelSet, source
+from sterna.codegen.generators import KernelSet, module, source
 from sterna.compiled import Compiled, Library
 from sterna.ir.graph import Graph, Value, halves_of, tensor_type
 from sterna.libraries import build_library
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.context import context_of
-from sterna.passes.kernels import Call
+from sterna.passes.kernels import CPU, Call
+from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import plan_memory
 from sterna.passes.pack import pack_params
+from sterna.passes.placement import with_transfers
 from sterna.passes.plan_kernels import (
     exact_weights,
     fingerprint,
@@ -66,14 +68,15 @@ class Task:
 
 def tasks_of(graph: Graph, options: Options) -> tuple[list[Task], list[str]]:
     """The kernels of a model that strategies schedule, and the names of those that cannot be measured alone: their
-    sizes are only known when the model runs."""
+    sizes are only known when the model runs. Of a model for a device, those that are there."""
     outline = walk(graph, context_of(options), "group-channels")
     assert isinstance(outline, Outline)
     halves = frozenset() if options.widened else halves_of(outline.graph)
     found: dict[str, Task] = {}
     left: list[str] = []
+    place = CPU if options.target.device is None else options.target.device.kind
     for call in outline.sequence.calls:
-        if not isinstance(call.kernel, Kernel):
+        if not isinstance(call.kernel, Kernel) or call.place != place:
             continue
         if not _is_static(call.kernel):
             left.append(call.kernel.name)
@@ -113,12 +116,13 @@ def alone(task: Task, schedule: Schedule) -> Compiled:
     inputs, outputs = tuple(values[t] for t in kernel.inputs), tuple(values[t] for t in kernel.outputs)
     call = replace(task.call, inputs=inputs, outputs=outputs)
     function = finish_call(call, lowered(task, schedule), options.target, "k0")
-    return _compiled(Graph("kernel", inputs, outputs, ()), call, Planned(schedule, function), options.alone)
+    return _compiled(Graph("kernel", inputs, outputs, ()), call, Planned(schedule, function, call.place), options.alone)
 
 
 def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Compiled:
     target, functions, comments = options.target, [kernel.function], [["kernel"]]
-    plan, contents = plan_memory(graph, [call], Views()), BytesIO()
+    views, contents = Views(), BytesIO()
+    plan = plan_memory(graph, [call], views)
     if target.static:
         plan = plan.with_scratch([kernel.function.scratch_bytes], target.tensor_memories)
     params_at = pack_params([call], [kernel], [0], contents, target.alignment)
@@ -126,11 +130,13 @@ def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Co
     if target.library:
         data = build_library(functions, comments, "kernel", options)
         libraries = (Library(target.library, target, data, (kernel,)),)
+    kernels = KernelSet("kernel", functions, comments)
+    there = target.device is not None
     return Compiled(
         graph=graph,
         options=options,
         model="kernel",
-        views=Views(),
+        views=views,
         calls=(call,),
         kernels=(kernel,),
         kernel_of=(0,),
@@ -139,6 +145,8 @@ def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Co
         params_at=params_at,
         states_at=(),
         # What has a library is run, not read.
-        source="" if libraries else source(KernelSet("kernel", functions, comments), target, ()),
+        source="" if libraries or there else source(kernels, target, ()),
+        module=module(kernels, target) if there else "",
+        placement=with_transfers(graph, views, CallSequence((call,)), plan).placement,
         libraries=tuple(libraries),
     )

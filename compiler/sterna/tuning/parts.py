@@ -26,6 +26,7 @@ from sterna.passes.context import context_of
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import plan_memory
+from sterna.passes.placement import with_transfers
 from sterna.passes.stages import Outline, call_multiply_adds
 from sterna.pipeline import walk
 from sterna.scratch import temporary_directory
@@ -288,7 +289,7 @@ def excerpt(outline: Outline, numbers: Sequence[int], options: Options) -> Outli
     graph = Graph("part", tuple(given), tuple(returned), ())
     target = options.target
     plan = plan_memory(graph, calls, views, memories=target.tensor_memories, alignment=target.alignment)
-    return Outline(graph, views, CallSequence(calls), plan)
+    return Outline(graph, views, with_transfers(graph, views, CallSequence(calls), plan), plan)
 
 
 def built(outline: Outline, options: Options, folder: Path) -> Path:

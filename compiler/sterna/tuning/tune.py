@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sterna.api import Settings, TargetName, options_of
 from sterna.driver import reading
 from sterna.emulate.devices import device, known, machine_of
+from sterna.emulate.engines import ENGINES
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.frontends.source import Source
@@ -30,6 +31,7 @@ from sterna.tuning.tuner import Report, Tuner
 from sterna.tuning.worker import counts
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.arguments import Dims, Shapes
+from sterna_runtime.devices import describe
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -139,12 +141,13 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
         SternaError: E0002, it is of no known form; E0507, the target's kernels cannot be measured there.
     """
     target = options.target
-    if target.device is not None:
-        title = f"kernels of the target {target.name} run on a device: only those of the CPU can be tuned"
-        raise error("E0507", title, fix=Option("target", "host"))
+    if target.device is not None and not target.device.host and on in (None, "host"):
+        describe(target.device.kind)  # What is wrong with its driver is said before anything is compiled.
+        return ""
     if on is None or on == "host":
         if (why := why_not_here(target)) is not None:
-            fix = Advice(Option("on", "rpc://HOST"), ", or ", Option("target", "host"))
+            elsewhere = target.runs_on if target.runs_on in ENGINES else "rpc://HOST"
+            fix = Advice(Option("on", elsewhere), ", or ", Option("target", "host"))
             raise error("E0507", f"kernels of the target {target.name} cannot be measured here: {why}", fix=fix)
         return ""
     if counts(on) and not target.static:

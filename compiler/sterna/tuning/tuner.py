@@ -10,7 +10,6 @@ goes on where it stood: a choice that has been measured on the device is not mea
 from __future__ import annotations
 
 import contextlib
-import platform
 import random
 import re
 import statistics
@@ -18,7 +17,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from sterna.choices import Choice, Trace
 from sterna.errors import error
@@ -26,12 +24,12 @@ from sterna.fast import Decision, Feeds, model_id
 from sterna.ir.graph import Graph
 from sterna.options import Options
 from sterna.records import Algorithms, Confirmed, Database, Record, choice_text, target_id
-from sterna.toolchain.compilers import toolchain
 from sterna.tuned import Best
 from sterna.tuning.algorithms import chosen
 from sterna.tuning.cost_model import CostModel, is_installed
 from sterna.tuning.explorers import BLACK_BOXES, EXPLORERS, PLAIN, Explorer, Space
 from sterna.tuning.kernels import Task, tasks_of
+from sterna.tuning.machines import machine, maker
 from sterna.tuning.measure import Local, Measurer
 from sterna.tuning.parts import Decided, Search, Tried
 from sterna.tuning.prior import Rows, prior_of
@@ -166,12 +164,13 @@ class Tuner:
         self._take(options)
         self.records = records
         self.target = target_id(options.target)
-        self.toolchain = toolchain(options.generator, options.compiler)
         self.trials, self.started, self.current, self.confirming = 0, time.monotonic(), "", False
         self._explorers: dict[str, Explorer] = {}
         self._scorers: dict[str, Scorer] = {}
         self._measurer, self._explorer = measurer or Local(device), explorer
         self.unit = self._measurer.unit
+        self.toolchain = maker(options, self._measurer.devices[0])
+        self.machine = machine(options, self._measurer.devices[0])
         self._watch = watch or (lambda tuner: None)
         known = prior_of(options.target) if prior is None else prior
         self._model = CostModel(known) if model and is_installed() and explorer not in (*PLAIN, *BLACK_BOXES) else None
@@ -231,7 +230,7 @@ class Tuner:
             self.records.confirm(
                 Confirmed(
                     each.part, self.target, self.options.target.name, self._measurer.devices[0], each.choice, "[]",
-                    min(each.before), min(each.after), self.unit, machine(), time.time(),
+                    min(each.before), min(each.after), self.unit, self.machine, time.time(),
                 )
             )  # fmt: skip
         self._take(tuned)
@@ -261,7 +260,7 @@ class Tuner:
                 self.records.add(
                     Record(
                         tried.part, tried.name, self.target, self.options.target.name, self.toolchain,
-                        self._measurer.devices[0], self.unit, choice, "[]", samples, wrong, (), explorer, machine(),
+                        self._measurer.devices[0], self.unit, choice, "[]", samples, wrong, (), explorer, self.machine,
                         time.time(),
                     )
                 )  # fmt: skip
@@ -365,7 +364,7 @@ class Tuner:
         record = Record(
             task.kernel, task.name, self.target, name, self.toolchain, trial.device, self.unit, trial.choice,
             trial.steps,
-            trial.samples, trial.error, trial.features, explorer, machine(), time.time(),
+            trial.samples, trial.error, trial.features, explorer, self.machine, time.time(),
         )  # fmt: skip
         self.records.add(record)
         before = progress.best
@@ -381,7 +380,8 @@ class Tuner:
         self.records.add(
             Record(
                 progress.task.kernel, progress.task.name, self.target, self.options.target.name, self.toolchain,
-                self._measurer.devices[0], self.unit, choice, "", (), why, (), self._explorer, machine(), time.time(),
+                self._measurer.devices[0], self.unit, choice, "", (), why, (), self._explorer, self.machine,
+                time.time(),
             )
         )  # fmt: skip
 
@@ -422,7 +422,7 @@ class Tuner:
                 progress.before,
                 progress.after,
                 self.unit,
-                machine(),
+                self.machine,
                 time.time(),
             )
         )
@@ -459,7 +459,7 @@ class Tuner:
             Algorithms(
                 model_id(self._graph), self._graph.name, self.target, name, self._measurer.devices[0], found.bound,
                 self.algorithms.ways, found.error, found.data, self.whole.before, self.whole.after, self.unit,
-                machine(), time.time(),
+                self.machine, time.time(),
             )
         )  # fmt: skip
 
@@ -468,16 +468,6 @@ def _promise(progress: Progress) -> float:
     """The share of its time that a kernel may still lose: much in the beginning, less after trials that gained
     nothing."""
     return (1 - progress.still / STILL) / (1 + 0.02 * progress.spent)
-
-
-def machine() -> str:
-    """The processor's name, as the system tells it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith(("model name", "Model", "Hardware")):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 __all__ = ["Progress", "Report", "Space", "Trace", "Tuner"]

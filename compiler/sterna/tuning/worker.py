@@ -74,6 +74,7 @@ class Built:
     Args:
         choice, steps, features: as of `Trial`.
         files: of a bundle of the kernel alone, by name; error: why there are none.
+        copied: whether a device runs it, so that inputs and outputs are copied there and back.
     """
 
     choice: Choice
@@ -81,6 +82,7 @@ class Built:
     features: tuple[float, ...]
     files: Mapping[str, bytes]
     error: str = ""
+    copied: bool = False
 
     def trial(self, samples: tuple[float, ...] = (), error: str = "", unanswered: bool = False) -> Trial:
         """What became of it on a device."""
@@ -129,7 +131,8 @@ def build(task: Task, choice: Choice) -> Built:
         schedule = task.schedule(trace)
         steps = saved.to_json(schedule.steps)
         features = features_of(schedule, task.options.target)
-        return Built(trace.choice, steps, features, bundle_files(alone(task, schedule)))
+        files, copied = bundle_files(alone(task, schedule)), task.options.target.device is not None
+        return Built(trace.choice, steps, features, files, copied=copied)
     except SternaError as problem:
         why = first_line(problem)
     except UNFORESEEN as problem:
@@ -203,7 +206,7 @@ def _try(state: _State, built: Built) -> Trial:
             wrong = [c for c in (compare(n, found[n], want) for n, want in state.expected.items()) if not _right(c)]
             if wrong:
                 return built.trial(error=f"wrong: {wrong[0].error:.1e} off")
-            samples = _counts(bundle) if counts(state.on) else times(bundle, not state.on, state.least)
+            samples = _counts(bundle) if counts(state.on) else times(bundle, state.on, built.copied, state.least)
             state.least = min((state.least, *samples))
             return built.trial(samples)
     except SternaError as problem:
@@ -277,27 +280,32 @@ def counts(on: str) -> bool:
     return bool(on) and counts_there(on)
 
 
-def times(bundle: Bundle, own: bool, least: float) -> tuple[float, ...]:
-    """Seconds of a run: the fastest of many where it is short, which others on the machine rarely disturb, else, in a
-    process of its own machine, by the clock of this thread. What is far behind `least` is measured once."""
+def times(bundle: Bundle, on: str, copied: bool, least: float) -> tuple[float, ...]:
+    """Seconds of a run: the fastest of many where it is short, which others on the machine rarely disturb, else, if a
+    thread of this process computes it, by the clock of that. What is far behind `least` is measured once.
+
+    Args:
+        on: as of `_machine`; copied: as of `Built`.
+    """
     if (found := _by_the_board(bundle, LEAST_SECONDS)) is not None:
         return tuple(sorted(sample * 1e-9 for sample in found)[:SAMPLES])
-    once = _fastest(bundle, 2)
-    if own and once > LONG_SECONDS:
+    kernel = next(node.index for node in bundle.profile(1) if node.kernel != "copy") if copied else 0
+    once = _fastest(bundle, 2, kernel)
+    if not on and not copied and once > LONG_SECONDS:
         return tuple(_timed(bundle.run) for _ in range(SAMPLES))
     repeat = max(3, min(20000, int(LEAST_SECONDS / max(once, 1e-8))))
-    first = _fastest(bundle, repeat)
+    first = _fastest(bundle, repeat, kernel)
     if first > BEHIND * least:
         return (first,)
-    return tuple(_fastest(bundle, repeat) for _ in range(SAMPLES))
+    return tuple(_fastest(bundle, repeat, kernel) for _ in range(SAMPLES))
 
 
-def _fastest(bundle: Bundle, runs: int) -> float:
-    """Seconds of the fastest of so many runs, the kernel alone."""
+def _fastest(bundle: Bundle, runs: int, kernel: int) -> float:
+    """Seconds of the fastest of so many runs, of that node alone."""
     functions, pointer = bundle.of_runtime()
     if isinstance(functions, Functions):
-        return min(functions.profiled(pointer, runs)) * 1e-9
-    return min(node.fastest for node in bundle.profile(runs)) * 1e-9
+        return min(functions.profiled(pointer, runs, kernel)) * 1e-9
+    return bundle.profile(runs)[kernel].fastest * 1e-9
 
 
 def _timed(run: Callable[[], object]) -> float:

@@ -9,7 +9,8 @@ stored to shared memory, from where the threads compute what follows with the su
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product as pairs
 from math import ceil, prod
 
 from sterna.intrinsics import FRAGMENTS, Intrinsic
@@ -53,6 +54,8 @@ STEPS = 2
 COPIED, SUM = 16, 4
 #: Steps in depth whose matrices are in shared memory together: one is brought while another is multiplied.
 BUFFERS = 2
+#: What others may be tried of a tile's sides and of these.
+SIDES, MANY_SUBGROUPS, MANY_STEPS, MANY_BUFFERS = (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 4), (2, 3, 4)
 #: Bytes between the rows of a matrix in shared memory that let neighbouring rows lie in other banks.
 PADDING = 16
 
@@ -65,6 +68,7 @@ class _Plan:
         swapped: whether the second factor is the left one; turned: see `Schedule.as_matrices`.
         batch, rows: axes of the result; folded: reduced axes that are the depth.
         depth: of a step; tile: rows and columns of a task; subgroups: along both.
+        buffers: steps whose matrices are in shared memory together.
     """
 
     intrinsic: Intrinsic
@@ -76,12 +80,15 @@ class _Plan:
     depth: int
     tile: tuple[int, int]
     subgroups: tuple[int, int]
+    buffers: int = BUFFERS
 
 
 def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
     """The schedule of a kernel whose only sum is a stage, each element of which its output reads at its own place; None
     if no fragments of the target compute it, or would be mostly empty."""
     plan = _plan(stage, context)
+    if plan is not None:
+        plan = _chosen(plan, context, shared)
     if plan is None or _shared_bytes(plan) > shared.bytes:
         return None
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
@@ -177,7 +184,7 @@ def _products(s: Schedule, sums: str, plan: _Plan) -> str:
     step = fused(s, sums, [*taps, step])
     for axis in (times, *fragments):
         s.unroll(sums, axis)
-    s.pipeline(sums, step, BUFFERS)
+    s.pipeline(sums, step, plan.buffers)
     s.tensorize(sums, *lanes, word, group, plan.intrinsic.name)
     return step
 
@@ -208,10 +215,35 @@ def _plan(stage: Tensor, context: Context) -> _Plan | None:
     if found is None:
         return None
     folded = _folded(reduction, found.size("w"))
-    steps = ceil(product([axis.extent for axis in folded]) / found.size("w"))
-    depth = found.size("w") * (STEPS if steps % STEPS == 0 else 1)
+    depth = found.size("w") * (STEPS if _steps(folded, found) % STEPS == 0 else 1)
     tile = _tile(many[0], many[1], product([axis.extent for axis in batch]))
-    return _Plan(found, swapped, turned, batch, rows, folded, depth, tile, _subgroups(tile))
+    return _Plan(found, swapped, turned, batch, rows, folded, depth, tile, _subgroups(tile, SUBGROUPS))
+
+
+def _steps(folded: Sequence[Axis], intrinsic: Intrinsic) -> int:
+    """Fragments along the depth."""
+    return ceil(product([axis.extent for axis in folded]) / intrinsic.size("w"))
+
+
+def _chosen(plan: _Plan, context: Context, shared: Memory) -> _Plan:
+    """The plan with what somebody else chooses of it."""
+    threads = context.target.threads
+    assert threads is not None
+
+    def fits(tried: _Plan) -> bool:
+        return _shared_bytes(tried) <= shared.bytes and THREADS * prod(tried.subgroups) <= threads.most
+
+    def of(tile: tuple[int, int], subgroups: int = SUBGROUPS) -> _Plan:
+        return replace(plan, tile=tile, subgroups=_subgroups(tile, subgroups))
+
+    tile = context.choose("tile", lambda: (sides for sides in pairs(SIDES, SIDES) if fits(of(sides))), plan.tile)
+    many = context.choose("subgroups", lambda: (n for n in MANY_SUBGROUPS if fits(of(tile, n))), SUBGROUPS)
+    plan = of(tile, many)
+    whole, word = _steps(plan.folded, plan.intrinsic), plan.intrinsic.size("w")
+    depths = (n * word for n in MANY_STEPS if whole % n == 0 and fits(replace(plan, depth=n * word)))
+    plan = replace(plan, depth=context.choose("depth", lambda: depths, plan.depth))
+    more = (n for n in MANY_BUFFERS if fits(replace(plan, buffers=n)))
+    return replace(plan, buffers=context.choose("buffers", lambda: more, plan.buffers))
 
 
 def _is_along(factor: E.Expr, axes: Sequence[Axis], context: Context) -> bool:
@@ -244,11 +276,11 @@ def _tile(rows: int, columns: int, batch: int) -> tuple[int, int]:
     return tile[0], tile[1]
 
 
-def _subgroups(tile: tuple[int, int]) -> tuple[int, int]:
-    """How many subgroups there are along a tile: each has a fragment at least."""
-    down = min(2, tile[0] // 16)
-    across = min(SUBGROUPS // down, tile[1] // 16)
-    return min(SUBGROUPS // across, tile[0] // 16), across
+def _subgroups(tile: tuple[int, int], most: int) -> tuple[int, int]:
+    """How many subgroups there are along a tile, at most so many: each has a fragment at least."""
+    down = min(2, most, tile[0] // 16)
+    across = min(most // down, tile[1] // 16)
+    return min(most // across, tile[0] // 16), across
 
 
 def _shared_bytes(plan: _Plan) -> int:
@@ -257,7 +289,7 @@ def _shared_bytes(plan: _Plan) -> int:
     left = (depth, rows) if plan.turned[0] else (rows, depth)
     right = (columns, depth) if plan.turned[1] else (depth, columns)
     matrices = sum(lines * (_size(plan) * along + PADDING) for lines, along in (left, right))
-    return rows * (4 * columns + PADDING) + BUFFERS * (matrices + 2 * 64)
+    return rows * (4 * columns + PADDING) + plan.buffers * (matrices + 2 * 64)
 
 
 def _size(plan: _Plan) -> int:

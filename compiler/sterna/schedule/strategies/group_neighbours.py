@@ -54,14 +54,20 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
         bodies.append((sums.tensor, expanded(s, sums.body.a)))
     if any(is_quotient(node) for _, body in bodies for node in E.walk(body)):
         return 1, threads  # vectors of integers are divided by way of floats
-    for many in COUNTS:
+    last = int(tensor.axes[-1].extent)
+
+    def are(many: int) -> bool:
+        return last % many == 0 and all(_lie_side_by_side(t, body, t.axes, many, context, {acc}) for t, body in bodies)
+
+    def threads_of(many: int) -> int:
         fewer = threads
         while fewer * many > threads and elements < many * fewer * device.multiprocessors:
             fewer //= 2
-        whole = int(tensor.axes[-1].extent) % many == 0 and fewer >= min(FEWEST, threads)
-        if whole and all(_lie_side_by_side(t, body, t.axes, many, context, {acc}) for t, body in bodies):
-            return many, fewer
-    return 1, threads
+        return fewer
+
+    enough = (many for many in COUNTS if threads_of(many) >= min(FEWEST, threads) and are(many))
+    many = context.choose("neighbours", lambda: (*filter(are, COUNTS), 1), next(enough, 1))
+    return many, threads if many == 1 else threads_of(many)
 
 
 def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context) -> int:

@@ -4,7 +4,7 @@ a time of what lies side by side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Int
@@ -38,6 +38,10 @@ FEW_TASKS = 64
 FEW_TERMS = 4
 #: Terms per thread up to which one subgroup has a row of many.
 ALONE = 32
+
+
+#: Threads of a row, and rows of a task, that may be tried.
+POWERS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @dataclass
@@ -103,6 +107,17 @@ class Rows:
 
     # -- threads
     def threads(self) -> Group:
+        """The threads of a task that share its rows."""
+        group, threads = self._by_rule(), self.context.target.threads
+        if threads is None or not all(a.extent.is_const for a in (*self.rows, *self.rest)):
+            return group
+        most = threads.most * group.each
+        lanes = self.context.choose("lanes", lambda: (n for n in POWERS if n * group.rows <= most), group.lanes)
+        beside = at_least(size(self.rows[-1].extent)) if self.rows else 1
+        rows = self.context.choose("rows", lambda: (n for n in POWERS if n <= beside and n * lanes <= most), group.rows)
+        return replace(group, lanes=lanes, rows=rows, each=group.each if rows > group.each else 1)
+
+    def _by_rule(self) -> Group:
         """As many lanes as a row has terms or elements, and rows enough for the threads of a task."""
         threads = self.context.target.threads
         assert threads is not None
@@ -129,11 +144,14 @@ class Rows:
         enough = more > rows and threads.busy(-(-tasks // more)) >= threads.busy(-(-tasks // rows))
         return Group(more if enough else rows, lanes)
 
-    def exchanging(self) -> Group | None:
-        """The threads of rows whose reductions are by exchanges in subgroups, if the target has these."""
+    def exchanging(self, group: Group) -> Group | None:
+        """The threads of rows whose reductions are by exchanges in subgroups, if the target has these.
+
+        Args:
+            group: those without exchanges.
+        """
         threads = self.context.target.threads
         assert threads is not None
-        group = self.threads()
         lanes = 1 << (group.lanes.bit_length() - 1)
         if threads.subgroup < 2 or lanes < 2 or group.along != "thread.x":
             return None

@@ -53,7 +53,10 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         # The threads of all outputs are those of the one that has most to do.
         first = max(every, key=lambda rows: rows.work)
         shared_rows = first.threads()
-        groups = [first.exchanging(), shared_rows]
+        exchanging = first.exchanging(shared_rows)
+        if exchanging is not None and not context.choose("exchanged", lambda: (True, False), True):
+            exchanging = None
+        groups = [exchanging, shared_rows]
         groups.append(replace(shared_rows, lanes=max(1, shared_rows.lanes // shared_rows.each), each=1))
         groups += [replace(group, rows=1, each=1) for group in groups if group is not None]
         if not any(group is not None and all(rows.takes(group) for rows in every) for group in groups):

@@ -8,6 +8,8 @@ along the result's, whose rows there begin in different banks.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import product as pairs
 from math import gcd
 
 from sterna.ir import dtypes
@@ -28,6 +30,8 @@ from sterna.te.expr import Load
 from sterna.te.expr import loads as loads_of
 from sterna.te.tensor import Kernel, Tensor
 
+#: What others may be tried of a tile's sides.
+SIDES = (8, 16, 32, 64, 128)
 #: Elements of a tile, at most and at least, and positions of it along either axis that are enough.
 MOST, LEAST, SIDE = 1024, 128, 32
 
@@ -48,7 +52,9 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         return None
     ((load, axis),) = found
     least = max(SECTOR // dtypes.size(tensor.dtype), 1)
-    sides = _tile(int(axis.extent), int(tensor.axes[-1].extent), product(tensor.shape), least, context)
+    whole = int(axis.extent), int(tensor.axes[-1].extent)
+    sides = _tile(*whole, product(tensor.shape), least, context)
+    sides = context.choose("tile", lambda: _others(*whole), sides)
     pitch = sides[0] + _apart(sides)
     if sides[0] * sides[1] < LEAST or pitch * sides[1] * dtypes.size(load.dtype) > shared.bytes:
         return None
@@ -88,6 +94,16 @@ def _tile(down: int, across: int, elements: int, least: int, context: Context) -
         while sides[0] * sides[1] > most and sides[n] > floors[n] and sides[n] % 2 == 0:
             sides[n] //= 2
     return sides[0], sides[1]
+
+
+def _others(down: int, across: int) -> Iterator[tuple[int, int]]:
+    """What may be tried of a tile's sides."""
+    most = at_least(down), at_least(across)
+    return (
+        sides
+        for sides in pairs(SIDES, SIDES)
+        if sides[0] <= most[0] and sides[1] <= most[1] and LEAST <= sides[0] * sides[1] <= MOST
+    )
 
 
 def _apart(sides: tuple[int, int]) -> int:

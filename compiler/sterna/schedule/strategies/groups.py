@@ -6,8 +6,10 @@ Other families have a schedule for what is not here: one thread then runs each t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product as pairs
 from math import gcd, prod
 
 from sterna.ir import dtypes
@@ -42,8 +44,14 @@ from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
+#: The value of the knob "form" that leaves it to the order of the forms.
+FIRST = "first"
 #: Rows and columns of a tile, and of the part of it that one thread has in registers.
 TILE, OWN = 64, 4
+#: What others may be tried for these, and for the terms that are in shared memory at a time.
+TILES, OWNS, DEPTHS = (16, 32, 64, 128), (1, 2, 4, 8), (4, 8, 16, 32)
+#: Threads of a task that may be tried where each has elements of its own.
+THREADS = (32, 64, 128, 256, 512)
 #: Terms of a sum whose operands are in shared memory at a time.
 DEPTH = 8
 #: Rows below which a product is no tile, but sums of their own.
@@ -68,7 +76,6 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         return crossed or _elements(kernel, context)
     if len(kernel.outputs) > 1:
         return None if shared is None else group_rows.propose(kernel, context, shared)
-    (out,) = kernel.outputs
     stage = single_reduction(kernel)
     if stage is None or not isinstance(stage.body, Reduce) or not _read_in_place(kernel, stage):
         if shared is None:
@@ -78,24 +85,34 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
             or group_attention.propose(kernel, context, shared)
             or group_rows.propose(kernel, context, shared)
         )
-    if shared is not None and (found := group_fragments.propose(kernel, stage, context, shared)) is not None:
-        return found
-    contraction = contraction_of(stage, kernel, context)
-    if contraction is not None and shared is not None and _is_tiled(contraction):
-        for rows in (TILE, TILE // 2, TILE // 4):
-            fits = _staged_bytes(contraction, rows) <= SHARE * shared.bytes
-            if fits and prod(_group(contraction, rows)) <= context.target.threads.most:
-                return _tiles(kernel, contraction, rows, shared, context)
-    terms = product([a.extent for a in stage.body.axes])
-    elements = product([a.extent for a in out.axes])
-    few = (terms >= LONG_SUM and elements < FEW_SUMS) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
-    if shared is not None and stage.body.index is None and few:
-        return group_rows.propose(kernel, context, shared) or _elements(kernel, context, stage.name)
-    if shared is not None and stage.body.index is not None and few:
-        found = group_rows.propose(kernel, context, shared)
-        if found is not None and any(step.primitive == "across" for step in found.steps):
+    if shared is None:
+        return _elements(kernel, context, stage.name)
+    forms: dict[str, Callable[[], Schedule | None]] = {
+        "fragments": partial(group_fragments.propose, kernel, stage, context, shared),
+        "tiles": partial(_tiles, kernel, stage, context, shared),
+        "rows": partial(group_rows.propose, kernel, context, shared),
+    }
+    wanted = context.choose("form", lambda: (*forms, "elements"), FIRST)
+    for name, form in forms.items():
+        if wanted not in (FIRST, name) or (
+            wanted == FIRST and name == "rows" and not _is_for_rows(kernel, stage, context)
+        ):
+            continue
+        found = form()
+        if found is not None and (name != "rows" or stage.body.index is None or _exchanges(found)):
             return found
     return _elements(kernel, context, stage.name)
+
+
+def _is_for_rows(kernel: Kernel, stage: Tensor, context: Context) -> bool:
+    """Whether the threads of a task share each sum: there are few sums, or neighbours in memory are terms of one."""
+    assert isinstance(stage.body, Reduce)
+    terms, elements = (product([a.extent for a in axes]) for axes in (stage.body.axes, kernel.outputs[0].axes))
+    return (terms >= LONG_SUM and elements < FEW_SUMS) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
+
+
+def _exchanges(s: Schedule) -> bool:
+    return any(step.primitive == "across" for step in s.steps)
 
 
 def _read_in_place(kernel: Kernel, stage: Tensor) -> bool:
@@ -132,6 +149,7 @@ def _schedule(kernel: Kernel, context: Context) -> Schedule:
 def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
     """A thread for every element of the outputs, and its sum in a register if there is one."""
     assert context.target.threads is not None
+    most_of_any = context.target.threads.most
     s = _schedule(kernel, context)
     acc = stored_apart(s, kernel.tensor(reduced))[0] if reduced else ""
     inline_elementwise(s, also=stages_apart(s))
@@ -140,6 +158,7 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
     for out in s.outputs:
         *axes, last = (a.name for a in s.stages[out].tensor.axes)
         many, threads = neighbours(s, out, most, context, acc)
+        threads = context.choose("threads", lambda: (n for n in THREADS if n <= most_of_any), threads)
         if many > 1 and axes:
             # The last axis by itself, so that it is seen where a sum for each lane lies.
             last, lane = s.split(out, last, many)
@@ -208,16 +227,56 @@ def _read_by_left(c: Contraction) -> set[Axis]:
     return {a for index in c.left.indices for a in index.symbols() if isinstance(a, Axis)}
 
 
-def _group(c: Contraction, rows: int) -> tuple[int, int]:
-    """The threads of a tile along its rows and columns."""
-    down, across = _tile_of(c, rows), min(TILE, at_least(size(c.columns.extent)))
-    return prod(down) // min(OWN, down[-1]), across // min(OWN, across)
+@dataclass(frozen=True)
+class _Tile:
+    """The part of a product that a task computes.
+
+    Args:
+        down: positions along each axis of rows; across: columns.
+        own: rows and columns of a thread, along the last axes; depth: terms whose operands are in shared memory at a
+            time.
+    """
+
+    down: tuple[int, ...]
+    across: int
+    own: tuple[int, int]
+    depth: int
+
+    @property
+    def group(self) -> tuple[int, int]:
+        """The threads along rows and columns."""
+        return prod(self.down) // self.own[0], self.across // self.own[1]
 
 
-def _staged_bytes(c: Contraction, rows: int) -> int:
+def _tile(c: Contraction, shared: Memory, context: Context) -> _Tile | None:
+    """The tile of a task; None where its threads would be too many, or its operands too large."""
+    threads = context.target.threads
+    assert threads is not None
+
+    def tile(rows: int, columns: int, own: tuple[int, int], depth: int = DEPTH) -> _Tile:
+        down, across = _tile_of(c, rows), min(columns, at_least(size(c.columns.extent)))
+        return _Tile(tuple(down), across, (min(own[0], down[-1]), min(own[1], across)), depth)
+
+    def fits(found: _Tile) -> bool:
+        return prod(found.group) <= threads.most and _staged_bytes(c, found) <= SHARE * shared.bytes
+
+    own = context.choose("own", lambda: pairs(OWNS, OWNS), (OWN, OWN))
+
+    def others() -> Iterator[tuple[int, int]]:
+        return (sides for sides in pairs(TILES, TILES) if fits(tile(*sides, own)))
+
+    by_rule = next(((rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))), None)
+    by_rule = by_rule or next(others(), None)
+    if by_rule is None:
+        return None
+    sides = context.choose("tile", others, by_rule)
+    return tile(*sides, own, context.choose("depth", lambda: (n for n in DEPTHS if fits(tile(*sides, own, n))), DEPTH))
+
+
+def _staged_bytes(c: Contraction, tile: _Tile) -> int:
     """What the operands of a tile take in shared memory, of as many terms as are there at a time."""
-    tiles = dict(zip((a for a in c.rows if a not in c.batch), _tile_of(c, rows), strict=True))
-    tiles |= {c.columns: min(TILE, size(c.columns.extent)), c.inner[-1]: DEPTH}
+    tiles = dict(zip((a for a in c.rows if a not in c.batch), tile.down, strict=True))
+    tiles |= {c.columns: min(tile.across, size(c.columns.extent)), c.inner[-1]: tile.depth}
     total = 0
     for load in (c.left, c.right):
         assert isinstance(load.tensor, Tensor)
@@ -229,25 +288,27 @@ def _staged_bytes(c: Contraction, rows: int) -> int:
     return total
 
 
-def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: Context) -> Schedule:
-    """Tiles of at most so many rows and of columns as tasks. Each thread has a few rows and columns in registers; the
+def _tiles(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
+    """Tiles of the rows and columns of a product as tasks. Each thread has a few rows and columns in registers; the
     operands pass through shared memory, some terms of the sum at a time."""
+    c = contraction_of(stage, kernel, context)
+    if c is None or not _is_tiled(c) or (tile := _tile(c, shared, context)) is None:
+        return None
     s = _schedule(kernel, context)
     acc, out = stored_apart(s, c.stage)
     inline_elementwise(s)
     c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
-    rows, down = [a for a in c.rows if a not in c.batch], _tile_of(c, most)
+    rows, down, across, each = [a for a in c.rows if a not in c.batch], tile.down, tile.across, tile.own
     outer = [names[a] for a in c.batch]
     threads: list[str] = []
-    for axis, tile in zip(rows, down, strict=True):
-        block, within = s.split(out, names[axis], tile, overhang=True)
+    for axis, many in zip(rows, down, strict=True):
+        block, within = s.split(out, names[axis], many, overhang=True)
         outer.append(block)
         threads.append(within)
-    across = min(TILE, at_least(size(c.columns.extent)))
     block, columns = s.split(out, names[c.columns], across, overhang=True)
-    outer.insert(len(c.batch) if _columns_outermost(c, down, across, context) else len(outer), block)
-    each = min(OWN, down[-1]), min(OWN, across)
+    columns_first = context.choose("order", lambda: (True, False), _columns_outermost(c, down, across, context))
+    outer.insert(len(c.batch) if columns_first else len(outer), block)
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
     # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
     together = _columns_together(s, out, acc, c, each[1], context)
@@ -272,20 +333,19 @@ def _tiles(kernel: Kernel, c: Contraction, most: int, shared: Memory, context: C
             s.fold(acc, [a.name for a in s.stages[acc].tensor.axes].index(axis.name), step)
     s.compute_at(acc, out, x, REGISTER)
     *others, last = (a.name for a in c.inner)
-    part, within = s.split(acc, last, DEPTH)
+    part, within = s.split(acc, last, tile.depth)
     s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
     for axis in s.stages[acc].tensor.axes[: -1 if together > 1 else None]:
         s.unroll(acc, axis.name)
     if together > 1:
         s.vectorize(acc, s.stages[acc].tensor.axes[-1].name)
-    group = _group(c, most)
     for load in (c.left, c.right):
         local = s.cache_read(load.tensor.name, acc)
         for dimension, index in enumerate(load.indices):
             if (step := _step_of(index)) > 1:
                 s.stride(local, dimension, step)
-        many = fetched_together(load, {c.columns: across, c.inner[-1]: DEPTH}, context)
-        bring(s, local, acc, part, group, shared, many)
+        many = fetched_together(load, {c.columns: across, c.inner[-1]: tile.depth}, context)
+        bring(s, local, acc, part, tile.group, shared, many)
     return s
 
 
