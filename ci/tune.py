@@ -91,7 +91,8 @@ def main() -> int:
     if asked.dask:
         return scaling(asked.dask)
     if asked.examples:
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/kernels/test_choices.py"]
+        tests = [f"tests/kernels/test_{name}.py" for name in ("choices", "group_choices")]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *tests]
         subprocess.run(command, check=True, env={**os.environ, "STERNA_EXAMPLES": str(asked.examples)})
     shares = []
     with tempfile.TemporaryDirectory() as folder:

@@ -79,8 +79,8 @@ def command() -> None:
 @options.weights_file_option
 @click.option(
     "--on", metavar="DEVICE", multiple=True,
-    help="rpc://HOST, node, chromium, or qemu:BOARD, whose instructions count. Default: here. "
-    "With --dask several times, too.",
+    help="rpc://HOST, node, chromium, or qemu:BOARD, whose instructions count. Default: here, "
+    "for cuda, opencl and metal on the device of this machine. With --dask several times, too.",
 )  # fmt: skip
 @click.option(
     "--dask", metavar="SCHEDULER",

@@ -14,6 +14,11 @@ _NAMES = {
     "side_by_side": "streams side by side",
     "held": "sums held",
     "keep": "keep stages",
+    "own": "of a thread",
+    "neighbours": "neighbours of a thread",
+    "lanes": "threads of a row",
+    "rows": "rows of a task",
+    "exchanged": "by exchanges",
 }
 #: Of a decision that the rules did not have to make, since another one leads elsewhere.
 _NONE = "none"
