@@ -52,7 +52,7 @@ def _named() -> str:
     """What can be named, for --help."""
     trained = groups()["trained"]
     lines = (
-        f"networks: {', '.join(NETWORKS)}; and NAME_int8, quantized",
+        f"networks: {', '.join(NETWORKS)}; NAME_int8, quantized; NAME_b8, with batch 8",
         f"trained models: {', '.join(trained) if trained else 'none beside this checkout'}; and those of integers",
         f"groups of them: {', '.join(groups())}",
         "files: *.onnx, *.tflite",

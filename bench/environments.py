@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from peers import ENGINES, NETWORKS
@@ -19,17 +19,20 @@ class Environments:
     """Virtual environments below `folder`; Sterna is in the one that the benchmark runs in.
 
     Args:
-        peers: those that will be needed. If the converter of one has what writes networks, it does both: torch takes
-            five gigabytes and more.
+        peers: those that will be needed. If the environment or the converter of one has what writes networks, it does
+            both: torch takes five gigabytes and more.
+        given: interpreters that are there already, by the name of an environment: nothing is installed in its place.
     """
 
-    def __init__(self, folder: Path, peers: Sequence[str] = ()):
-        self.folder, self.peers = folder, peers
+    def __init__(self, folder: Path, peers: Sequence[str] = (), given: Mapping[str, str] | None = None):
+        self.folder, self.peers, self.given = folder, peers, given or {}
         self.refused: dict[str, SternaError] = {}
 
     def python(self, peer: str) -> str:
-        own = peer.startswith("sterna") or ENGINES[peer].node
-        return sys.executable if own else self._made(peer, ENGINES[peer].packages)
+        if peer.startswith("sterna") or ENGINES[peer].node:
+            return sys.executable
+        home = ENGINES[peer].shares or peer
+        return self._made(home, ENGINES[home].packages)
 
     def modules(self, peer: str) -> Path:
         """The folder of the packages of a peer that runs in Node."""
@@ -50,9 +53,13 @@ class Environments:
 
     def networks(self) -> str:
         """The interpreter that writes the benchmark's networks."""
-        both = (peer for peer in self.peers if peer in ENGINES and set(NETWORKS) <= {*ENGINES[peer].converter})
-        peer = next(both, None)
-        return self._made("networks", NETWORKS) if peer is None else self.converter(peer)
+        if "networks" not in self.given:
+            for peer in (peer for peer in self.peers if peer in ENGINES):
+                if set(NETWORKS) <= {*ENGINES[peer].packages}:
+                    return self.python(peer)
+                if set(NETWORKS) <= {*ENGINES[peer].converter}:
+                    return self.converter(peer)
+        return self._made("networks", NETWORKS)
 
     def exporter(self) -> str:
         """The interpreter that writes the networks of other packages."""
@@ -60,6 +67,8 @@ class Environments:
         return self._made("exporter", packages)
 
     def _made(self, name: str, packages: Sequence[str]) -> str:
+        if name in self.given:
+            return self.given[name]
         place = self.folder / name
         python = place / "bin" / "python"
 

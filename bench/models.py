@@ -17,6 +17,7 @@ import numpy as np
 
 import operators
 from architectures import ARCHITECTURES, ARCHITECTURES_INT8, QUANTIZED
+from batches import network_and_batch
 from environments import Environments
 from integers import INTEGERS, quantize
 from reference import Arrays, Case, write_reference
@@ -91,6 +92,9 @@ def _is_known(name: str) -> bool:
     if name.endswith(SUFFIXES):
         return Path(name).is_file()
     if name in NETWORKS or name in operators.OPERATORS or name in ARCHITECTURES or trained_file(name) is not None:
+        return True
+    network, batch = network_and_batch(name)
+    if batch > 1 and network in COUNTED:
         return True
     return name.endswith("_int8") and name.removesuffix("_int8") in (*NETWORKS, *QUANTIZED)
 

@@ -2,8 +2,8 @@
 
     python networks.py FOLDER [NAME ...]
 
-Random weights of a fixed seed, batch 1, constant shapes. Statistics of batch normalization are taken from random input,
-so that activations keep a sane range through deep networks.
+Random weights of a fixed seed, constant shapes, batch 1; NAME_b8 is the same network with batch 8. Statistics of batch
+normalization are taken from random input, so that activations keep a sane range through deep networks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from batches import network_and_batch
 
 # ---------------------------------------------------------------- convolutional
 
@@ -246,8 +248,8 @@ class Detector(nn.Module):
         maps.append(self.out32(torch.cat([self.down16(maps[1]), up32], 1)))
         found = []
         for head, features, side in zip(self.heads, maps, (40, 20, 10), strict=True):
-            cells = head(features).reshape(1, 3, 85, side * side).permute(0, 1, 3, 2)
-            found.append(torch.sigmoid(cells.reshape(1, 3 * side * side, 85)))
+            cells = head(features).reshape(x.shape[0], 3, 85, side * side).permute(0, 1, 3, 2)
+            found.append(torch.sigmoid(cells.reshape(x.shape[0], 3 * side * side, 85)))
         return torch.cat(found, 1)
 
 
@@ -274,12 +276,12 @@ class Attention(nn.Module):
         self.heads, self.width = heads, width
 
     def split(self, x: Tensor) -> Tensor:
-        return x.reshape(1, x.shape[1], self.heads, self.width // self.heads).transpose(1, 2)
+        return x.reshape(x.shape[0], x.shape[1], self.heads, self.width // self.heads).transpose(1, 2)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         scores = torch.matmul(query, key.transpose(2, 3)) * (1 / math.sqrt(self.width // self.heads)) + mask
         mixed = torch.matmul(torch.softmax(scores, -1), value).transpose(1, 2)
-        return self.out(mixed.reshape(1, query.shape[2], self.width))
+        return self.out(mixed.reshape(query.shape[0], query.shape[2], self.width))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         return self.attend(self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x)), mask)
@@ -308,7 +310,7 @@ class Encoder(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         x = self.norm(self.words(input_ids) + self.places + self.types(token_type_ids))
-        mask = (1.0 - attention_mask.to(torch.float32)).reshape(1, 1, 1, -1) * -1e4
+        mask = (1.0 - attention_mask.to(torch.float32)).reshape(x.shape[0], 1, 1, -1) * -1e4
         for layer in self.layers:
             x = layer(x, mask)
         return x
@@ -431,7 +433,8 @@ def sample(name: str, shape: tuple[int, ...], generator: torch.Generator) -> Ten
 
 def write(name: str, folder: Path) -> None:
     """Writes NAME.onnx, NAME.pt and NAME.pt2."""
-    make, inputs = NETWORKS[name]
+    network, batch = network_and_batch(name)
+    make, inputs = NETWORKS[network]
     torch.manual_seed(0)
     model = make()
     generator = torch.Generator().manual_seed(1)
@@ -444,7 +447,7 @@ def write(name: str, folder: Path) -> None:
             for _ in range(4):
                 model(torch.randn(*inputs[0][1], generator=generator))
     model.eval()
-    values = tuple(sample(key, shape, generator) for key, shape in inputs)
+    values = tuple(sample(key, (batch * shape[0], *shape[1:]), generator) for key, shape in inputs)
     with torch.no_grad():
         target = folder / f"{name}.onnx"
         torch.onnx.export(

@@ -35,6 +35,12 @@ class Task:
         inputs: name and array of every input.
         folder: the peer's own, for what it compiles.
         stage: "compile" or "load".
+        target: of a benchmark of devices, what Sterna compiles for; "": here, on the CPU.
+        device: "cuda", or "" for the CPU: where peers compute.
+        precision: "fp32", "tf32" or "fp16"; `bound`: the error that Sterna may make for the sake of "tf32".
+        kernel: of one operator on its own, its name in gpu/kernels.py; `step()` then returns the microseconds that the
+            device took.
+        program: the network as torch exported it, if there is one.
     """
 
     onnx: Path
@@ -42,6 +48,12 @@ class Task:
     folder: Path
     threads: int
     stage: str
+    target: str = ""
+    device: str = ""
+    precision: str = "fp32"
+    bound: float = 0.0
+    kernel: str = ""
+    program: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -50,12 +62,14 @@ class Engine:
 
     Args:
         node: it runs in Node, and its packages are npm's.
+        shares: the peer whose virtual environment it has, instead of one of its own.
     """
 
     run: Peer
     packages: tuple[str, ...]
     converter: tuple[str, ...] = ()
     node: bool = False
+    shares: str = ""
 
 
 ENGINES: dict[str, Engine] = {}
@@ -63,9 +77,11 @@ ENGINES: dict[str, Engine] = {}
 NETWORKS = ("torch", "onnx", "numpy")
 
 
-def engine(name: str, *packages: str, converter: tuple[str, ...] = (), node: bool = False) -> Callable[[Peer], Peer]:
+def engine(
+    name: str, *packages: str, converter: tuple[str, ...] = (), node: bool = False, shares: str = ""
+) -> Callable[[Peer], Peer]:
     def register(run: Peer) -> Peer:
-        ENGINES[name] = Engine(run, packages if node else ("numpy", *packages), converter, node)
+        ENGINES[name] = Engine(run, packages if node else ("numpy", *packages), converter, node, shares)
         return run
 
     return register
@@ -413,11 +429,15 @@ def _tvm(task: Task, trials: int) -> Iterator[Any]:
     from tvm import relax
 
     yield
+    device = tvm.cuda() if task.device == "cuda" else tvm.cpu()
+    if not device.exist:
+        raise RuntimeError(f"this TVM {tvm.__version__} was built without CUDA")
     if task.stage == "compile":
         import onnx
         from tvm.relax.frontend.onnx import from_onnx
 
-        target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": 2})
+        cpu = {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": task.threads}
+        target = tvm.target.Target.from_device(device) if task.device == "cuda" else tvm.target.Target(cpu)
         shapes = {name: list(array.shape) for name, array in task.inputs}
         module = from_onnx(onnx.load(task.onnx), shape_dict=shapes, keep_params_in_input=False)
         if trials:
@@ -433,14 +453,15 @@ def _tvm(task: Task, trials: int) -> Iterator[Any]:
         tvm.compile(module, target=target).export_library(str(library))
         yield [library]
         return
-    function = relax.VirtualMachine(tvm.runtime.load_module(str(library)), tvm.cpu())["main"]
+    function = relax.VirtualMachine(tvm.runtime.load_module(str(library)), device)["main"]
     state: dict[str, Any] = {}
 
     def bind(arrays: Sequence[Array]) -> None:
-        state["in"] = [tvm.runtime.tensor(np.ascontiguousarray(a)) for a in arrays]
+        state["in"] = [tvm.runtime.tensor(np.ascontiguousarray(a), device) for a in arrays]
 
     def step() -> None:
         state["out"] = function(*state["in"])
+        device.sync()
 
     def fetch() -> list[Array]:
         out = state["out"]

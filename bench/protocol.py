@@ -16,17 +16,16 @@ CPU time useless there).
 
 from __future__ import annotations
 
-import collections
 import json
 import os
 import select
 import signal
 import statistics
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from models import Model, Models
 from peers import ENGINES
 from sterna.errors import SternaError
 
+Key = TypeVar("Key")
 Record = dict[str, Any]
 """Of one peer on one model with one number of threads: what its worker said, `wrong`, and `us`, the tables' figure."""
 
@@ -44,14 +44,13 @@ WRONG = 1e-3
 #: weights spread.
 WRONG_INTEGER = 0.25
 
-COMPILE_SECONDS, ANSWER_SECONDS = 300.0, 90.0
-
 
 @dataclass(frozen=True)
 class Settings:
     """Peers and numbers of threads to run; `rounds` of turns of `turn_ms` each; `least` timed calls in all.
 
     `wrong`: the error from which on a time does not count, unless the reference runtimes of a model differ by more.
+    Compiling may take `compile_seconds`, and a load or a turn `answer_seconds`.
     """
 
     peers: Sequence[str]
@@ -60,6 +59,8 @@ class Settings:
     turn_ms: float = 150.0
     least: int = 30
     wrong: float = WRONG
+    compile_seconds: float = 300.0
+    answer_seconds: float = 90.0
 
 
 class Worker:
@@ -86,13 +87,13 @@ class Worker:
         line = self.process.stdout.readline()
         return json.loads(line) if line else {"failed": f"ended with status {self.process.wait()}"}
 
-    def turn(self, milliseconds: float) -> Record:
-        """Lets it run for so long, alone."""
+    def turn(self, milliseconds: float, patience: float) -> Record:
+        """Lets it run for so long, alone; an answer may take `patience` seconds."""
         assert self.process.stdin is not None
         self.signal(signal.SIGCONT)
         self.process.stdin.write(f"{milliseconds}\n")
         self.process.stdin.flush()
-        said = self.answer(ANSWER_SECONDS)
+        said = self.answer(patience)
         if self.process.poll() is None:
             self.signal(signal.SIGSTOP)
         return said
@@ -105,6 +106,38 @@ class Worker:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGKILL)
         self.process.wait()
+
+
+@dataclass
+class Turns:
+    """What a worker said in all its turns: wall times of calls and CPU time of a call in each turn, in microseconds."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    failed: str = ""
+
+
+def interleave(workers: Mapping[Key, Worker], settings: Settings, note: Callable[[int], None]) -> dict[Key, Turns]:
+    """Lets stopped workers run one at a time, in turns that go round.
+
+    Args:
+        note: called before the first round and after each, with the number of rounds that are done.
+    """
+    found = {key: Turns() for key in workers}
+    note(0)
+    for turn in range(100):
+        alive = [key for key, turns in found.items() if not turns.failed]
+        if turn >= settings.rounds and all(len(found[key].wall) >= settings.least for key in alive):
+            break
+        for key in alive:
+            said = workers[key].turn(settings.turn_ms, settings.answer_seconds)
+            if "failed" in said:
+                found[key].failed = said["failed"]
+            else:
+                found[key].wall += said["us"]
+                found[key].cpu.append(said["cpu_us"])
+        note(turn + 1)
+    return found
 
 
 class Bench:
@@ -130,18 +163,24 @@ class Bench:
                     if "failed" in records[peer]["compile"]:
                         continue
                     worker = self._start(peer, model, threads, "load")
-                    said = records[peer][str(threads)] = worker.answer(ANSWER_SECONDS)
-                    if "failed" in said:
-                        worker.kill()
-                    else:
-                        worker.signal(signal.SIGSTOP)
+                    said = records[peer][str(threads)] = self._loaded(worker, self._limit(peer, model))
+                    if "failed" not in said:
                         workers[peer] = worker
-                        said["wrong"] = not said["error"] < self._limit(peer, model)
                 self._turns(workers, {peer: records[peer][str(threads)] for peer in workers}, threads)
             finally:
                 for worker in workers.values():
                     worker.kill()
         return records
+
+    def _loaded(self, worker: Worker, limit: float) -> Record:
+        """What a worker says of its first inference, after which it is stopped, or killed if it failed."""
+        said = worker.answer(self.settings.answer_seconds)
+        if "failed" in said:
+            worker.kill()
+        else:
+            worker.signal(signal.SIGSTOP)
+            said["wrong"] = not said["error"] < limit
+        return said
 
     def _limit(self, peer: str, model: Model) -> float:
         """The error from which on a peer's time does not count."""
@@ -150,24 +189,17 @@ class Bench:
         return max(self.settings.wrong, model.spread)
 
     def _turns(self, workers: dict[str, Worker], records: dict[str, Record], threads: int) -> None:
-        wall: dict[str, list[float]] = collections.defaultdict(list)
-        cpu: dict[str, list[float]] = collections.defaultdict(list)
-        alive = dict(workers)
-        for turn in range(100):
-            if turn >= self.settings.rounds and all(len(wall[peer]) >= self.settings.least for peer in alive):
-                break
-            for peer, worker in list(alive.items()):
-                said = worker.turn(self.settings.turn_ms)
-                if "failed" in said:
-                    records[peer]["failed"] = said["failed"]
-                    del alive[peer]
-                else:
-                    wall[peer] += said["us"]
-                    cpu[peer].append(said["cpu_us"])
-        for peer in alive:
-            decile = float(np.percentile(wall[peer], 10))
-            figure = statistics.median(cpu[peer]) if threads == 1 else decile
-            records[peer].update(us=figure, median_us=statistics.median(wall[peer]), decile_us=decile)
+        for peer, turns in interleave(workers, self.settings, lambda _: None).items():
+            if turns.failed:
+                records[peer]["failed"] = turns.failed
+                continue
+            decile = float(np.percentile(turns.wall, 10))
+            figure = statistics.median(turns.cpu) if threads == 1 else decile
+            records[peer].update(us=figure, median_us=statistics.median(turns.wall), decile_us=decile)
+
+    def _task(self, model: Model) -> dict[str, Any]:
+        """What workers are told of a model, for `peers.Task`."""
+        return {"onnx": model.file, "arrays": self.models.arrays(model)}
 
     def _own(self, peer: str, model: Model) -> Path:
         """The folder of what a peer makes of a model."""
@@ -177,7 +209,7 @@ class Bench:
         kept = self._own(peer, model) / "compile.json"
         if not kept.exists() or peer.startswith("sterna"):  # the project's own compiler is what changes
             worker = self._start(peer, model, 2, "compile")
-            said = worker.answer(COMPILE_SECONDS)
+            said = worker.answer(self.settings.compile_seconds)
             worker.kill()
             kept.write_text(json.dumps(said))
         found: Record = json.loads(kept.read_text())
@@ -188,8 +220,7 @@ class Bench:
         own.mkdir(parents=True, exist_ok=True)
         name = f"{peer}-{model.label}-{threads}-{stage}"
         described = self.folder / "tasks" / f"{name}.json"
-        arrays = self.models.arrays(model)
-        task = {"onnx": model.file, "arrays": arrays, "folder": own, "threads": threads, "stage": stage}
+        task = self._task(model) | {"folder": own, "threads": threads, "stage": stage}
         described.write_text(json.dumps(task, default=str))
         settings = dict.fromkeys(("OMP_NUM_THREADS", "TVM_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         if ENGINES[peer].converter and stage == "compile" and model.file.suffix == ".onnx":

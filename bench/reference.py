@@ -61,13 +61,18 @@ def _random_tflite(place: Mapping[str, Any], random: np.random.Generator) -> Any
     return random.integers(limits.min, limits.max, shape).astype(kind)
 
 
-def _onnx(model: Path) -> Case:
+def unoptimized(model: Path) -> Any:
+    """ONNX Runtime's session of a model as it is."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+def _onnx(model: Path) -> Case:
+    session = unoptimized(model)
     random = np.random.default_rng(3)
     inputs = {given.name: _random_onnx(given, random) for given in session.get_inputs()}
     outputs = session.run(None, inputs)

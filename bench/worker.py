@@ -1,8 +1,8 @@
 """One peer in a process of its own: `worker.py PEER TASK.json`; answers are lines of JSON on standard output.
 
 "compile": one answer, when the files to ship are written. "load": one answer after the first inference, then one for
-every line on standard input, which says how many milliseconds to run for. Of a peer in Node, node_worker.mjs gives
-these.
+every line on standard input, which says how many milliseconds to run for: of CPU time, for devices of wall time. Of a
+peer in Node, node_worker.mjs gives these.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+import gpu.engines  # noqa: F401 (its peers are among ENGINES)
 from peers import ENGINES, Task
 
 
@@ -53,8 +54,8 @@ def work(name: str, task: Task, wanted: list[Any], answers: TextIO) -> None:
     imported = (clock() - start) * 1e3
     if task.stage == "compile":
         start = clock()
-        files = next(stages)
-        say(seconds=clock() - start, bytes=sum(Path(file).stat().st_size for file in files))
+        sizes = {Path(file).name: Path(file).stat().st_size for file in next(stages)}
+        say(seconds=clock() - start, bytes=sum(sizes.values()), files=sizes)
         return
     start, begun = clock(), cpu()
     bind, step, fetch = next(stages)
@@ -63,9 +64,10 @@ def work(name: str, task: Task, wanted: list[Any], answers: TextIO) -> None:
     found = fetch()
     first = {"first_ms": (clock() - start) * 1e3, "first_cpu_ms": (cpu() - begun) * 1e3}
     say(import_ms=imported, **first, memory_mb=memory("VmHWM") - before, error=deviation(found, wanted))
-    begun = cpu()
+    spent = clock if task.target else cpu  # the CPU may have little to do
+    begun = spent()
     step()
-    one = max(cpu() - begun, 1e-7)
+    one = max(spent() - begun, 1e-7)
     for line in sys.stdin:
         step()  # caches are warm again after a turn of somebody else
         count = int(min(300, max(3, float(line) / 1e3 / one)))
@@ -73,8 +75,8 @@ def work(name: str, task: Task, wanted: list[Any], answers: TextIO) -> None:
         begun = cpu()
         for i in range(count):
             start = clock()
-            step()
-            times[i] = clock() - start
+            taken = step()
+            times[i] = taken / 1e6 if task.kernel else clock() - start
         say(us=[round(t * 1e6, 2) for t in times], cpu_us=(cpu() - begun) / count * 1e6)
 
 
@@ -106,7 +108,8 @@ def main() -> None:
     with np.load(given["arrays"]) as arrays:
         inputs = [(key[3:], arrays[key]) for key in arrays.files if key.startswith("in:")]
         wanted = [arrays[key] for key in arrays.files if key.startswith("out:")]
-    task = Task(Path(given["onnx"]), inputs, Path(given["folder"]), given["threads"], given["stage"])
+    paths = {key: Path(value) for key, value in given.items() if key in ("onnx", "folder", "program") and value}
+    task = Task(inputs=inputs, **{key: value for key, value in given.items() if key != "arrays"} | paths)
     try:
         if ENGINES[name].node and task.stage == "load":
             become_node(name, Path(described), task, wanted, answers.fileno())

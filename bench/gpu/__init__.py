@@ -1,0 +1,1 @@
+"""Sterna on a GPU beside its peers there (`ci/bench-gpu --help`)."""

@@ -1,0 +1,240 @@
+"""Sterna on a GPU beside its peers there, and the goals that it has. docs/gpu.md says how to read the tables.
+
+    ci/bench-gpu                                # all of it: an hour or more, most of it in peers' compilers
+    ci/bench-gpu --list                         # what that is; needs no GPU
+    ci/bench-gpu mobilenet_v2 resnet50_b8 start # some of it
+    ci/bench-gpu --engines sterna-device,torch-compile --python torch-compile=/opt/torch/bin/python mlp
+    ci/bench-gpu --read a.json --read b.json    # the tables of what earlier runs on this device wrote
+    ci/bench-gpu --target opencl mlp product    # the benchmark itself, without a GPU: on PoCL, peers on the CPU
+
+It ends with status 1 if a goal is missed, a result is wrong or Sterna fails, with 2 if there is no such device. Engines
+that cannot be installed are reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from environments import Environments
+from gpu import tables
+from gpu.bench import FIRST, DeviceBench, Pair
+from gpu.device import TARGETS, Device, find
+from gpu.goals import NOTHING, START, goals
+from gpu.kernels import MEMORY, SIZES
+from gpu.kernels import PRODUCT as PRODUCT_KERNEL
+from gpu.results import Results, Row, read
+from gpu.workloads import BANDWIDTH, GROUPS, PRECISIONS, PRODUCT, Workload, Workloads, names_of
+from gpu.workloads import START as START_PART
+from models import Models
+from peers import ENGINES
+from protocol import Record, Settings
+from sterna.errors import Diagnostic, SternaError
+
+#: By the kind of device: engines of networks, and of kernels.
+USUAL = {
+    "cuda": (
+        (*("sterna-device", FIRST, "onnxruntime-gpu", "onnxruntime-graph"),
+         *("tensorrt", "tensorrt-graph", "torch-compile", "tvm")),
+        ("sterna-device", "torch-eager"),
+    ),
+    "opencl": (
+        ("sterna-device", FIRST, "onnxruntime", "torch-compile", "tvm"),
+        ("sterna-device", "torch-eager"),
+    ),
+}  # fmt: skip
+PARTS = (PRODUCT, BANDWIDTH, START_PART)
+WIDTH = 120
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ci/bench-gpu",
+        description=__doc__,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=WIDTH),
+    )
+    names = f"networks of ci/bench, NAME_b8 with batch 8; {', '.join((*GROUPS, *PARTS))}; files *.onnx; all by default"
+    parser.add_argument("names", nargs="*", help=names)
+    parser.add_argument("--target", choices=TARGETS, default="cuda", help="cuda: the newest one that the GPU can do")
+    parser.add_argument("--precisions", metavar="A,B", help=f"of {', '.join(PRECISIONS)}; all that the device has")
+    every = dict.fromkeys(name for kind in USUAL.values() for names in kind for name in names)
+    parser.add_argument("--engines", metavar="A,B", help=f"of {', '.join(every)}; all of the device's by default")
+    parser.add_argument(
+        "--python", action="append", default=[], metavar="NAME=FILE",
+        help="an interpreter that has an engine's packages (networks: torch and onnx): nothing is installed for it",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every engine: 8")
+    parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
+    parser.add_argument("--starts", type=int, default=5, metavar="N", help="processes that time the first result: 5")
+    parser.add_argument("--bound", type=float, default=0.02, metavar="E", help="of --math fast=E, for tf32: 0.02")
+    parser.add_argument("--sizes", choices=SIZES, help="of kernels; full with CUDA, small without")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
+        metavar="FOLDER",
+        help="where everything is kept: $STERNA_BENCH or build/bench",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there, all samples too")
+    parser.add_argument("--read", action="append", type=Path, metavar="FILE", help="measure nothing: show these files")
+    parser.add_argument("--list", action="store_true", help="say what would run, and measure nothing")
+    return parser
+
+
+def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
+    """E0002 for every option that no run can be made of."""
+    wrong = []
+    for option, known in (("precisions", PRECISIONS), ("engines", ENGINES)):
+        for name in (getattr(arguments, option) or "").split(",") if getattr(arguments, option) is not None else ():
+            if name not in known:
+                fix = f"of {', '.join(known)}"
+                wrong.append(Diagnostic("E0002", f'--{option} has "{name}", which is none', fix=fix))
+    for given in arguments.python:
+        name, _, file = given.partition("=")
+        if name not in (*ENGINES, "networks") or not Path(file).is_file():
+            wrong.append(Diagnostic("E0002", f'--python is "{given}"', fix="ENGINE=FILE, the file of an interpreter"))
+    for option in ("rounds", "starts"):
+        if getattr(arguments, option) < 1:
+            wrong.append(Diagnostic("E0002", f"--{option} is {getattr(arguments, option)}; it must be at least 1"))
+    if not arguments.turn_ms > 0:
+        wrong.append(Diagnostic("E0002", f"--turn-ms is {arguments.turn_ms:g}; it must be above 0"))
+    if not 0 < arguments.bound < 1:
+        wrong.append(Diagnostic("E0002", f"--bound is {arguments.bound:g}; it must be between 0 and 1"))
+    return wrong
+
+
+class Plan:
+    """What runs, of the options and the kind of device."""
+
+    def __init__(self, arguments: argparse.Namespace, kind: str, precisions: Sequence[str]) -> None:
+        names = names_of(arguments.names)
+        self.networks = [name for name in names if name not in PARTS]
+        self.parts = [name for name in names if name in PARTS]
+        asked = None if arguments.engines is None else arguments.engines.split(",")
+        every = dict.fromkeys(name for usual in USUAL[kind] for name in usual)
+        chosen = list(every) if asked is None else list(dict.fromkeys(asked))
+        #: An engine of kernels alone, torch's operators, has no networks.
+        self.of_kernels = [name for name in chosen if name in USUAL[kind][1]]
+        self.of_networks = [name for name in chosen if name not in USUAL[kind][1] or name in USUAL[kind][0]]
+        asked_precisions = None if arguments.precisions is None else arguments.precisions.split(",")
+        self.precisions = [each for each in PRECISIONS if each in (asked_precisions or precisions)]
+        self.sizes = arguments.sizes or ("full" if kind == "cuda" else "small")
+
+    def lines(self) -> list[str]:
+        """For --list."""
+        sizes = SIZES[self.sizes]
+        lines = []
+        if self.networks:
+            lines += [
+                f"networks: {', '.join(self.networks)}",
+                f"in: {', '.join(self.precisions)}",
+                f"by: {', '.join(self.of_networks)}",
+            ]
+        if PRODUCT in self.parts:
+            lines.append(f"product: {sizes.side}^3 in fp16, by {', '.join(self.of_kernels)}")
+        if BANDWIDTH in self.parts:
+            shape = f"{sizes.rows} x {sizes.columns}"
+            lines.append(f"bandwidth: {', '.join(MEMORY)} of {shape}, by {', '.join(self.of_kernels)}")
+        if START_PART in self.parts:
+            lines.append(f"start: the first result of {START} and {NOTHING}, by {FIRST}")
+        return lines
+
+
+def _measure(arguments: argparse.Namespace, device: Device, plan: Plan) -> Results:
+    folder = arguments.work.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    engines = [*plan.of_networks, *plan.of_kernels]
+    given = dict(each.split("=", 1) for each in arguments.python)
+    environments = Environments(folder / "environments", engines, given)
+    models = Models(folder, environments)
+    threads = len(os.sched_getaffinity(0))
+    patience = {"compile_seconds": 1800.0, "answer_seconds": 600.0}
+    settings = Settings(engines, [threads], arguments.rounds, arguments.turn_ms, **patience)
+    bench = DeviceBench(models, environments, settings, device, arguments.bound)
+    workloads = Workloads(models)
+    about = {"kind": device.kind, "target": device.target, "name": device.name, "is_judged": device.is_judged}
+    results = Results(about, plan.sizes, states=bench.states, unwritten=workloads.failed)
+
+    def keep() -> None:
+        if arguments.json is not None:
+            results.write(arguments.json)
+
+    def say(what: str) -> None:
+        print(f"{what} ...", file=sys.stderr, flush=True)
+
+    for workload in workloads.find(plan.networks, plan.precisions):
+        say(workload.label)
+        results.networks += _rows(bench.measure_pairs([(workload, name) for name in plan.of_networks]))
+        keep()
+    for part, kernels in ((PRODUCT, (PRODUCT_KERNEL,)), (BANDWIDTH, MEMORY)):
+        if part in plan.parts:
+            say(part)
+            found = workloads.kernels(kernels, SIZES[plan.sizes])
+            results.kernels += _rows(bench.measure_pairs([(each, name) for each in found for name in plan.of_kernels]))
+            keep()
+    if START_PART in plan.parts:
+        for workload in workloads.find((START, NOTHING), ("fp32",)):
+            say(f"the first result of {workload.label}")
+            results.starts[workload.label] = bench.starts(workload, arguments.starts)
+            keep()
+    return results
+
+
+def _rows(measured: Sequence[tuple[Pair, dict[str, Record]]]) -> list[Row]:
+    """A row of every workload, with the records of its engines."""
+    by_workload: dict[str, tuple[Workload, dict[str, dict[str, Record]]]] = {}
+    for (workload, engine), records in measured:
+        by_workload.setdefault(workload.label, (workload, {}))[1][engine] = records
+    return [
+        Row(label, workload.network, workload.batch, workload.precision, records)
+        for label, (workload, records) in by_workload.items()
+    ]
+
+
+def _show(results: Results) -> int:
+    """Prints all tables; the status to end with."""
+    console = Console(width=max(WIDTH, 40 + 16 * (len(results.engines) + 3)))
+    console.print(f"{results.device['name']}: {results.device['target']}", markup=False)
+    for table in (*tables.latencies(results), tables.kernels(results), tables.first(results), tables.states(results)):
+        if table is not None and table.rows:
+            console.print(table)
+    defects = 0
+    for line, is_defect in results.problems():
+        defects += is_defect
+        console.print(f"{'defect: ' if is_defect else ''}{line}", markup=False)
+    found = goals(results)
+    console.print(tables.judgement(found, results.is_judged))
+    missed = sum(goal.is_met is False for goal in found) if results.is_judged else 0
+    return int(bool(defects or missed))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if wrong := _wrong(arguments):
+        raise SternaError(wrong)
+    if arguments.read:
+        return _show(read(arguments.read))
+    kind = arguments.target.partition("-")[0]
+    if arguments.list:
+        plan = Plan(arguments, kind, PRECISIONS if kind == "cuda" else ("fp32", "fp16"))
+        print("\n".join(plan.lines()))
+        return 0
+    device = find(arguments.target)
+    return _show(_measure(arguments, device, Plan(arguments, kind, device.precisions)))
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    try:
+        sys.exit(_run(arguments))
+    except SternaError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2 if {"E0002", "E0507", "E0521", "E0401"} & {*problem.codes} else 1)
+
+
+if __name__ == "__main__":
+    main()
