@@ -17,6 +17,7 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna_runtime import devices
+from support.cuda_driver import build
 from support.device_bundles import opencl
 from support.small_models import SmallModel
 from support.tools import ROOT
@@ -234,9 +235,9 @@ def test_files_of_several_runs(module: Callable[[str], Any], tmp_path: Path) -> 
     whole.write(tmp_path / "c.json")
     (tmp_path / "d.json").write_text("{}")
     for file, words in (("c.json", "of another device: T4, not H100"), ("d.json", "is no file of ci/bench-gpu")):
-        said = bench_gpu(tmp_path, "--read", "a.json", "--read", file)
-        assert said.returncode == 1
-        assert words in said.stderr
+        with pytest.raises(SternaError, match=words) as problem:
+            results.read([tmp_path / "a.json", tmp_path / file])
+        assert problem.value.codes == ("E0003",)
 
 
 def test_what_kernels_move(module: Callable[[str], Any]) -> None:
@@ -270,27 +271,44 @@ OPTIONS = ("--rounds", "1", "--turn-ms", "1", "--json", "found.json")
 
 @pytest.mark.family("opencl")
 def test_on_pocl(tmp_path: Path) -> None:
-    """The whole of it, on a CPU: right results, samples, notes, kernels; a peer that is absent is told."""
+    """The whole of it, on a CPU: right results, samples, notes, a kernel; a peer that is absent is told."""
     with opencl(tmp_path):
         small(tmp_path / "small.onnx")
-        engines = ("--engines", "sterna-device,sterna-copies,onnxruntime,tvm")
-        here = ("--python", f"onnxruntime={sys.executable}")
-        said = bench_gpu(tmp_path, "--target", "opencl", *engines, *here, *OPTIONS, "small.onnx", "product")
+        engines = ("--engines", "sterna-device,onnxruntime,torch-compile")
+        own = [word for name in ("onnxruntime", "torch-compile") for word in ("--python", f"{name}={sys.executable}")]
+        what = ("--precisions", "fp16", "small.onnx", "product")
+        said = bench_gpu(tmp_path, "--target", "opencl", *engines, *own, *OPTIONS, *what)
     assert said.returncode == 0, said.stdout + said.stderr
-    assert "small, tvm, compile: tvm: numpy, apache-tvm, onnx cannot be installed" in said.stdout
+    assert "small-fp16, torch-compile, compile: " in said.stdout  # no torch, or no program of the model
     assert "not judged on this device" in said.stdout
     written = json.loads((tmp_path / "found.json").read_text())
-    assert [row["label"] for row in written["networks"]] == ["small", "small-fp16"]
-    for row in written["networks"]:
-        for engine in ("sterna-device", "sterna-copies", "onnxruntime"):
-            run = row["records"][engine]["run"]
-            assert not run["wrong"]
-            assert run["us"] > 0
-            assert len(run["samples"]) >= 3
-    (product,) = written["kernels"]
-    assert product["records"]["sterna-device"]["run"]["us"] > 0
-    assert not product["records"]["sterna-device"]["run"]["wrong"]
-    assert {state["where"] for state in written["states"]} == {"small", "small-fp16", "kernels"}
+    (network,), (product,) = written["networks"], written["kernels"]
+    for row, engine in ((network, "sterna-device"), (network, "onnxruntime"), (product, "sterna-device")):
+        run = row["records"][engine]["run"]
+        assert not run["wrong"]
+        assert run["us"] > 0
+        assert len(run["samples"]) >= 30
+    assert {state["where"] for state in written["states"]} == {"small-fp16", "kernels"}
+
+
+@pytest.mark.family("cuda")
+def test_with_the_test_driver(tmp_path: Path) -> None:
+    """PTX, arrays in the device's memory and its clock; an ONNX Runtime without CUDA is told; goals are judged."""
+    build(tmp_path)
+    small(tmp_path / "small.onnx")
+    engines = ("--engines", "sterna-device,onnxruntime-gpu", "--python", f"onnxruntime-gpu={sys.executable}")
+    what = ("--precisions", "fp32", "small.onnx")
+    said = bench_gpu(tmp_path, *engines, *OPTIONS, *what, LD_LIBRARY_PATH=str(tmp_path))
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "small, onnxruntime-gpu, run: RuntimeError: this ONNX Runtime has no CUDA provider" in said.stdout
+    written = json.loads((tmp_path / "found.json").read_text())
+    assert (written["device"]["target"], written["device"]["is_judged"]) == ("cuda-sm75", True)
+    records = written["networks"][0]["records"]["sterna-device"]
+    assert records["run"]["us"] > 0
+    assert not records["run"]["wrong"]
+    assert {"graph.json", "kernels.ptx", "params.bin"} <= records["compile"]["files"].keys()
+    assert "not measured" in said.stdout
+    assert "met" in said.stdout  # the bundle's size
 
 
 @pytest.mark.family("opencl")
