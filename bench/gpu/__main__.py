@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ from gpu.workloads import START as START_PART
 from models import Models
 from peers import ENGINES
 from protocol import Record, Settings
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
 
 #: By the kind of device: engines of networks, and of kernels.
 USUAL = {
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", help=names)
     parser.add_argument("--target", choices=TARGETS, default="cuda", help="cuda: the newest one that the GPU can do")
     parser.add_argument("--precisions", metavar="A,B", help=f"of {', '.join(PRECISIONS)}; all that the device has")
-    every = dict.fromkeys(name for kind in USUAL.values() for names in kind for name in names)
+    every = dict.fromkeys(name for kind in USUAL for name in _engines(kind))
     parser.add_argument("--engines", metavar="A,B", help=f"of {', '.join(every)}; all of the device's by default")
     parser.add_argument(
         "--python", action="append", default=[], metavar="NAME=FILE",
@@ -89,8 +90,10 @@ def _parser() -> argparse.ArgumentParser:
 def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
     """E0002 for every option that no run can be made of."""
     wrong = []
-    for option, known in (("precisions", PRECISIONS), ("engines", ENGINES)):
-        for name in (getattr(arguments, option) or "").split(",") if getattr(arguments, option) is not None else ():
+    engines = _engines(arguments.target.partition("-")[0])
+    for option, known in (("precisions", PRECISIONS), ("engines", engines)):
+        given = getattr(arguments, option)
+        for name in () if given is None else given.split(","):
             if name not in known:
                 fix = f"of {', '.join(known)}"
                 wrong.append(Diagnostic("E0002", f'--{option} has "{name}", which is none', fix=fix))
@@ -108,21 +111,31 @@ def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
     return wrong
 
 
+def _engines(kind: str) -> list[str]:
+    """Of networks and of kernels."""
+    return list(dict.fromkeys(name for usual in USUAL[kind] for name in usual))
+
+
 class Plan:
-    """What runs, of the options and the kind of device."""
+    """What runs, of the options and the kind of device, which has these precisions.
+
+    Raises:
+        SternaError: E0002, a precision is asked for that it has not.
+    """
 
     def __init__(self, arguments: argparse.Namespace, kind: str, precisions: Sequence[str]) -> None:
         names = names_of(arguments.names)
         self.networks = [name for name in names if name not in PARTS]
         self.parts = [name for name in names if name in PARTS]
-        asked = None if arguments.engines is None else arguments.engines.split(",")
-        every = dict.fromkeys(name for usual in USUAL[kind] for name in usual)
-        chosen = list(every) if asked is None else list(dict.fromkeys(asked))
+        chosen = _engines(kind) if arguments.engines is None else list(dict.fromkeys(arguments.engines.split(",")))
         #: An engine of kernels alone, torch's operators, has no networks.
         self.of_kernels = [name for name in chosen if name in USUAL[kind][1]]
         self.of_networks = [name for name in chosen if name not in USUAL[kind][1] or name in USUAL[kind][0]]
-        asked_precisions = None if arguments.precisions is None else arguments.precisions.split(",")
-        self.precisions = [each for each in PRECISIONS if each in (asked_precisions or precisions)]
+        asked = precisions if arguments.precisions is None else arguments.precisions.split(",")
+        if absent := [each for each in asked if each not in precisions]:
+            title = f"--precisions has {', '.join(absent)}, which the device has not"
+            raise error("E0002", title, fix=f"of {', '.join(precisions)}")
+        self.precisions = [each for each in PRECISIONS if each in asked]
         self.sizes = arguments.sizes or ("full" if kind == "cuda" else "small")
 
     def lines(self) -> list[str]:
@@ -228,6 +241,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def main() -> None:
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(143)
+    )  # so that no engine's process is left, with the GPU's memory
     arguments = _parser().parse_args()
     try:
         sys.exit(_run(arguments))

@@ -88,6 +88,29 @@ def test_the_list_is_of_all_and_needs_no_gpu(module: Callable[[str], Any], tmp_p
     assert bench_gpu(tmp_path, "--list", "mlp", "start").stdout.count("\n") == 4
 
 
+def test_a_precision_that_the_device_has_not(tmp_path: Path) -> None:
+    said = bench_gpu(tmp_path, "--target", "opencl", "--precisions", "tf32", "--list")
+    assert said.returncode == 2
+    assert "error[E0002]: --precisions has tf32" in said.stderr
+
+
+def test_environments_that_are_shared_or_given(module: Callable[[str], Any], tmp_path: Path) -> None:
+    """Nothing is installed: what has an environment made, it is another engine's, or it was given."""
+    module("gpu.engines")
+    environments = module("environments")
+
+    class Made(environments.Environments):  # type: ignore[misc, name-defined]
+        def _made(self, name: str, packages: Any) -> str:
+            return self.given.get(name, f"{name}: {' '.join(packages)}")
+
+    made = Made(tmp_path, ["sterna-device", "onnxruntime-graph", "torch-compile"], {"tensorrt": "/opt/python"})
+    assert made.python("onnxruntime-graph") == made.python("onnxruntime-gpu")
+    assert made.python("tensorrt-graph") == "/opt/python"
+    assert made.networks() == made.python("torch-eager") == "torch-compile: numpy torch onnx"
+    assert Made(tmp_path, ["torch-compile"], {"networks": "/opt/torch"}).networks() == "/opt/torch"
+    assert environments.Environments(tmp_path, (), {"tvm": "/opt/tvm"}).python("tvm") == "/opt/tvm"
+
+
 def test_names_of_batches(module: Callable[[str], Any]) -> None:
     of = module("batches").network_and_batch
     assert of("resnet50_b32") == ("resnet50", 32)
