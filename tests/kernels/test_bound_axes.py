@@ -341,11 +341,15 @@ def drawn(kernel: Kernel, draw: Any) -> Schedule:
         readers = [n for n, r in s.stages.items() if any(load.tensor.name == stage for load in E.loads(r.body))]
         consumer = readers[-1]
         axes = s.stages[consumer].leaves
+        if len(s.stages[stage].tensor.axes) > 1 and draw(st.integers(0, 3)) == 0:
+            s.permute(stage, *draw(st.permutations(range(len(s.stages[stage].tensor.axes)))))
         s.compute_at(
             stage, consumer, draw(st.sampled_from(axes)), draw(st.sampled_from([SHARED, SCRATCH, STACK, REGISTER]))
         )
         if s.stages[stage].scope == SHARED and len(s.stages[stage].tensor.axes) > 1 and draw(st.booleans()):
             s.swizzle(stage, draw(st.integers(1, 5)))
+        if len(s.stages[stage].tensor.axes) > 1 and draw(st.integers(0, 3)) == 0:
+            s.pad_rows(stage, draw(st.integers(1, 5)), draw(st.integers(1, len(s.stages[stage].tensor.axes) - 1)))
         if draw(st.booleans()):
             own = [a for a in s.stages[stage].leaves if a not in s.stages[stage].reduction_leaves]
             _, within = s.split(stage, own[-1], draw(st.sampled_from([2, 4])))

@@ -104,7 +104,7 @@ def test_rows_of_which_no_key_is_seen() -> None:
     np.testing.assert_allclose(found["out"].reshape(1, 32, 16).astype(np.float64), in_float64(given), 0, 4e-3)
 
 
-@pytest.mark.parametrize("size", [32, 64, 96, 128])
+@pytest.mark.parametrize("size", [32, 48, 64, 80, 96, 128])
 def test_what_it_asks_of_memory(size: int) -> None:
     """Queries, keys, values and the result once, and no score; every product on fragments."""
     program = finish(lower(scheduled(half_attention(2, 64, 128, size, size))))
@@ -113,7 +113,7 @@ def test_what_it_asks_of_memory(size: int) -> None:
     assert found.fragments == 2 * 2 * 64 * 128 * size
     assert found.moved_bytes == found.least_bytes == 2 * 2 * size * 2 * (64 + 128)
     assert found.coalesced == found.accesses
-    assert found.conflicts <= 0.05 * found.shared_accesses
+    assert found.conflicts == 0
     assert found.shared_bytes <= 49152
 
 

@@ -36,8 +36,8 @@ SUBGROUP = 32
 CACHE_BYTES = 1 << 20
 #: Bytes from which on an access is a wide one.
 _WIDE = 8
-#: Of a generator that knows of none.
-_NONE = Widths()
+#: Of a generator that has the accesses of all threads as wide as their places allow.
+_WIDEST = Widths(16, 0, 16, 16)
 #: Samples of the loops and tasks around a statement.
 PLACES = 32
 #: Bytes of shared memory that are accessed in a turn.
@@ -90,7 +90,7 @@ class Accesses:
 
 
 def accesses(
-    function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = CACHE_BYTES, widths: Widths = _NONE
+    function: P.Function, subgroup: int = SUBGROUP, cache_bytes: int = CACHE_BYTES, widths: Widths = _WIDEST
 ) -> Accesses:
     """Counts a finished loop program; open sizes are taken at their greatest.
 
@@ -242,13 +242,23 @@ class _Count(ThreadPositions):
     def _own(self, stmt: P.Stmt, where: Where) -> None:
         """What a statement itself asks for."""
         for buffer, index, offsets, by in touches(stmt):
-            self._access(buffer, index, offsets, where, self._is_wide(by))
+            many, wide = self._at_once(by, len(offsets)), self._is_wide(by)
+            for first in range(0, len(offsets), many):
+                self._access(buffer, index, offsets[first : first + many], where, wide)
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
                 # All threads of a subgroup have a part of each fragment.
                 at_once = self._by_subgroup(where.active, False).any(axis=-1).sum(axis=1, keepdims=True)
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
+
+    def _at_once(self, by: Access, many: int) -> int:
+        """Of how many elements each of a thread's accesses is in what the generator writes."""
+        if isinstance(by, P.Copy):
+            return max(1, self.widths.copied_at_once(by) // dtypes.size(by.source.dtype))
+        if isinstance(by, P.Instruction) or by.rows:
+            return many
+        return many if by.stride == 0 else self.widths.at_once(by)
 
     def _is_wide(self, by: Access) -> bool:
         """Whether a thread's accesses are wide ones in what the generator writes."""

@@ -42,14 +42,21 @@ class Storage(Bodies):
         assert s.scope is not None
         sizes = dict(blocks)
         extent = list(region.extent)
-        if s.padded:
-            extent[-1] = extent[-1] + s.padded
+        padding, row = s.padded or (0, 1)
+        if row == 1:
+            extent[-1] = extent[-1] + padding
+        elif blocks:
+            self.refuse(f"{s.name} lies in blocks", "pad rows of one dimension")
         if s.turned and not (len(extent) > 1 and extent[-1].is_const):
             self.refuse(f"rows of {s.name} have no constant length", "swizzle what has rows of constant tiles")
         if s.turned and blocks:
             self.refuse(f"{s.name} lies in blocks", "swizzle what lies in rows")
-        shape = [ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)]
-        buffer = self.storage(s.name, s.tensor.dtype, (*shape, *(as_int(size) for _, size in blocks)), s.scope)
+        shape = [*(ceil_div(n, sizes.get(d, 1)) for d, n in enumerate(extent)), *(as_int(size) for _, size in blocks)]
+        stored = shape if row == 1 else [*shape[:-row], shape[-row] * dense_strides(shape[-row:])[0] + padding]
+        buffer = self.storage(s.name, s.tensor.dtype, stored, s.scope)
+        if row > 1:
+            strides = (*buffer.strides[:-1], *dense_strides(shape[-row:]))
+            buffer = replace(buffer, shape=tuple(shape), strides=strides)
         if self.shared and buffer.scope.has_offsets:
             self.refuse(f"stage {s.name} has no storage of its own for each worker", "place it in registers")
         return replace(buffer, vector=prod(sizes.values())) if blocks else buffer

@@ -71,7 +71,8 @@ WORDS: dict[str, Callable[..., str]] = {
     "pipeline": lambda stage, axis, depth: (
         f"{stage}: while an iteration of {axis} computes, later ones' operands come into {depth} buffers in turn"
     ),
-    "pad_rows": lambda stage, elements: (
+    "permute": lambda stage, *order: f"{stage}: dimensions lie in the order {', '.join(map(str, order))}",
+    "pad_rows": lambda stage, elements, *_: (
         f"{stage}: rows lie {elements} elements further apart, for the sake of banks, or of where rows begin"
     ),
     "swizzle": lambda stage, elements: (

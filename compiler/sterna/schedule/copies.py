@@ -11,7 +11,17 @@ from sterna.schedule.axes import AxisSteps
 from sterna.schedule.decisions import RaggedTail, StageSchedule
 from sterna.schedule.online import Online, online, online_in_matrices, weighted_by_softmax
 from sterna.schedule.products import contains, factors, multiplies
-from sterna.schedule.rewriting import copied, folded, folded_at, in_runs, read_from, redirect, thinned, thinned_at
+from sterna.schedule.rewriting import (
+    copied,
+    folded,
+    folded_at,
+    in_runs,
+    permuted,
+    read_from,
+    redirect,
+    thinned,
+    thinned_at,
+)
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
@@ -154,13 +164,31 @@ class CopySteps(AxisSteps):
         outer, inner = tensor.axes[dimension : dimension + 2]
         return outer.name, inner.name
 
-    def pad_rows(self, stage: str, elements: int) -> None:
+    def permute(self, stage: str, *order: int) -> None:
+        """Gives an intermediate stage its dimensions in another order, in which it is stored: what threads read
+        together then may lie side by side, whatever the order in which its elements are computed."""
+        s: StageSchedule = self._step("permute", stage, *order)
+        if sorted(order) != [*range(len(s.tensor.axes))] or stage in self.outputs:
+            self._illegal(f"dimensions {list(order)} of {stage}", "each once, of a stage that is no output")
+        if s.relations or s.annotations or s.attach is not None:
+            self._illegal(f"{stage} has steps of its own already", "permute it before them")
+        tensor = permuted(replace(s.tensor, body=s.body), order)
+        self.stages[stage] = StageSchedule(tensor, s.body, [a.name for a in tensor.all_axes])
+        for reader in self.stages.values():
+            reader.body = redirect(reader.body, stage, lambda load: tensor[tuple(load.indices[d] for d in order)])
+
+    def pad_rows(self, stage: str, elements: int, dimensions: int = 1) -> None:
         """Stores a stage that is placed within another with room for so many elements behind each row, its last
-        dimension: what lies below one another then is in other banks of a memory."""
-        s: StageSchedule = self._step("pad_rows", stage, elements)
-        if elements < 1 or s.padded or len(s.tensor.axes) < 2 or stage in self.outputs:
+        dimension: what lies below one another then is in other banks of a memory.
+
+        Args:
+            dimensions: how many of the last dimensions are a row.
+        """
+        s: StageSchedule = self._step("pad_rows", stage, elements, *([dimensions] if dimensions > 1 else []))
+        rows = 1 <= dimensions < len(s.tensor.axes)
+        if elements < 1 or not rows or s.padded is not None or stage in self.outputs:
             self._illegal(f"rows of {stage} cannot have {elements} elements more", "once, of a stage that is placed")
-        s.padded = elements
+        s.padded = (elements, dimensions)
 
     def swizzle(self, stage: str, elements: int = 1) -> None:
         """Stores a stage that is placed within another with each row, its last dimension, turned by so many elements

@@ -121,7 +121,8 @@ class StageSchedule:
         ahead: what of a constant is fetched while the stage, a sum, is computed.
         partitioned: axes along which the stage is computed part by part, as its conditions say.
         pipelined: buffers, by the axis whose iterations bring what later ones read.
-        padded: elements that each row of the storage has room for beyond its own.
+        padded: (elements, dimensions): what each row of the storage has room for beyond its own, and how many of the
+            last dimensions are a row.
         turned: elements by which each row of the storage is turned against the one before it.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
     """
@@ -141,7 +142,7 @@ class StageSchedule:
     ahead: Ahead | None = None
     partitioned: tuple[str, ...] = ()
     clipped: tuple[str, ...] = ()
-    padded: int = 0
+    padded: tuple[int, int] | None = None
     turned: int = 0
     pipelined: dict[str, int] = field(default_factory=dict)
     transferred: bool = False

@@ -129,6 +129,12 @@ def folded_at(indices: Sequence[Int], dimension: int, factor: int) -> tuple[Int,
     return (*indices[:dimension], at // factor, at % factor, *indices[dimension + 1 :])
 
 
+def permuted(stage: Tensor, order: Sequence[int]) -> Tensor:
+    """A stage with its dimensions in another order."""
+    axes = tuple(stage.axes[d] for d in order)
+    return replace(stage, shape=tuple(stage.shape[d] for d in order), axes=axes)
+
+
 def thinned(stage: Tensor, body: Expr, dimension: int, step: int) -> Tensor:
     """A stage with every `step`-th position of a dimension."""
     axes = [Axis(a.name, ceil_div(a.extent, step) if d == dimension else a.extent) for d, a in enumerate(stage.axes)]

@@ -34,6 +34,7 @@ PRIMITIVES = (
     "cache_write",
     "recompute",
     "fold",
+    "permute",
     "pad_rows",
     "swizzle",
     "pipeline",

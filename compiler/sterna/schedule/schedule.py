@@ -346,13 +346,13 @@ class Schedule(CopySteps):
         for s in self.stages.values():
             s.body = redirect(s.body, tensor, lambda load: E.unary("neg", replace(load, tensor=negated.stage)))
 
-    def pad_rows(self, stage: str, elements: int) -> None:
+    def pad_rows(self, stage: str, elements: int, dimensions: int = 1) -> None:
         """Of a constant: stores it with so many zeros behind each row, so that rows begin where wide accesses do."""
         source = next((p for p in self.kernel.params if p.name == stage), None)
         if source is None:
-            return super().pad_rows(stage, elements)
+            return super().pad_rows(stage, elements, dimensions)
         self._step("pad_rows", stage, elements, known=False)
-        if elements < 1 or len(source.shape) < 2 or self.stored_tensor(source) is not source:
+        if elements < 1 or dimensions != 1 or len(source.shape) < 2 or self.stored_tensor(source) is not source:
             self._illegal(f"rows of {stage} cannot have {elements} elements more", "a matrix in no form of its own yet")
         self.replaced[stage], longer = with_longer_rows(source, elements)
         for s in self.stages.values():

@@ -15,6 +15,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
 from sterna.schedule.strategies.attention import Attention, analyse
+from sterna.schedule.strategies.group_banks import in_banks
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
@@ -36,8 +37,8 @@ def group_of(columns: int, target: Target) -> tuple[int, int] | None:
     if target.threads is None or shared is None or columns > MOST_COLUMNS:
         return None
     y, x = ROWS // OWN, 1 << (-(-columns // OWN) - 1).bit_length()
-    staged = max(DEPTH * (ROWS + KEYS), DEPTH * (columns + OWN))
-    needed = (2 * ROWS * KEYS + ROWS * (OWN + 1) + staged) * _FLOAT
+    staged = max(DEPTH * (ROWS + OWN + KEYS + OWN), DEPTH * (columns + OWN))
+    needed = (2 * ROWS * KEYS + ROWS * (OWN + 2) + staged) * _FLOAT
     # Each row of a thread has a thread of its own where greatest scores are found.
     return (y, x) if x >= OWN and y * x <= target.threads.most and needed <= shared.bytes else None
 
@@ -90,9 +91,9 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     for axis in (row, column):
         s.unroll(out, axis)
 
-    # Threads read scores and powers down their rows: turned, rows have what lies below one another in other banks.
+    # Threads side by side have neighbours of a row; those of the next rows are turned to the banks beside them.
     for turned in (block["scores"], block["powers"]):
-        s.swizzle(turned, 2)
+        s.swizzle(turned, max(1, x // OWN))
 
     # Its sums, block by block of keys.
     s.compute_at(sums, out, tx, REGISTER)
@@ -108,6 +109,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     _, lane = s.split(block["peak"], "key", OWN)
     partial = s.rfactor(block["peak"], lane)
     s.compute_at(partial, sums, "block", shared)
+    s.pad_rows(partial, 1)
     _by_rows(s, partial, "lane", s.cache_write(partial))
     _by_rows(s, block["peak"], "", s.cache_write(block["peak"]))
 
@@ -140,8 +142,12 @@ def _scores(
     _, row = s.split(scores, row, ROWS)
     ty, row = s.split(scores, row, ROWS // y)
     _, key = s.split(scores, key, KEYS)
+    rows, keys = c.rows[-1].name, c.columns.name
+    tiles, sharing = {rows: ROWS, keys: KEYS}, {rows: (y, ROWS // y), keys: (min(x, KEYS), max(1, KEYS // x))}
     if 1 < x < KEYS and KEYS % x == 0:
-        s.fold(product, _axes(s, product).index(c.columns.name), x)
+        each_of, within = s.fold(product, _axes(s, product).index(keys), x)
+        tiles = {rows: ROWS, each_of: KEYS // x, within: x}
+        sharing = {rows: sharing[rows], within: (x, 1)}
         key, tx = s.split(scores, key, x)
     else:
         tx, key = s.split(scores, key, max(1, KEYS // x))
@@ -158,7 +164,9 @@ def _scores(
         s.unroll(product, axis)
     for load in (c.left, c.right):
         many = fetched_together(load, {c.columns: KEYS, c.inner[-1]: DEPTH}, context)
-        bring(s, s.cache_read(load.tensor.name, product), product, part, group, shared, many)
+        local = s.cache_read(load.tensor.name, product)
+        order = in_banks(s, local, product, last, tiles | {last: DEPTH}, sharing)
+        bring(s, local, product, part, group, shared, many, order or ())
 
 
 def _by_rows(s: Schedule, stage: str, along: str, sums: str = "") -> None:

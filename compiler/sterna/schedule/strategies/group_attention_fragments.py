@@ -22,7 +22,15 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
 )
 from sterna.schedule.strategies.attention import Attention
-from sterna.schedule.strategies.group_fragments import PADDING, THREADS, brought, by_threads, intrinsic_of
+from sterna.schedule.strategies.group_fragments import (
+    PADDING,
+    THREADS,
+    TURN,
+    brought,
+    by_threads,
+    intrinsic_of,
+    rows_apart,
+)
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te import expr as E
@@ -107,7 +115,10 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
     task = fused(s, out, [*batch, tile, whole])
     s.parallel(out, task)
     if stages:
-        by_threads(s, out, s.fuse(out, row, column), (SUBGROUPS,))
+        # Parts of rows that lie apart have to be whole sectors of the result.
+        many = wide if columns == wide else TURN * PADDING // _FLOAT
+        order = rows_apart(s, out, [row, column], many * _FLOAT // PADDING, PADDING // _FLOAT)
+        by_threads(s, out, fused(s, out, order), (SUBGROUPS,))
         s.compute_at(acc, out, task, shared)
         *lead, row, column = _axes(s, acc)
         one, row = s.split(acc, row, ROWS)
@@ -124,16 +135,18 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     subgroups = (SUBGROUPS,)
     s.compute_at(left, out, task, shared)
-    brought(s, left, subgroups, context)
-    s.pad_rows(left, PADDING // 2)
+    brought(s, left, subgroups, -(-depth // SIDE) * SIDE, context)
 
     for stage in (block["scores"], scored, right, block["peak"], block["powers"], block["weight"]):
         s.compute_at(stage, sums, "block", shared)
-    brought(s, right, subgroups, context)
-    s.pad_rows(right, PADDING // 2)
+    brought(s, right, subgroups, keys, context)
     _fragments(s, scored, keys, intrinsic)
-    by_threads(s, block["scores"], fused(s, block["scores"], _axes(s, block["scores"])), subgroups)
-    by_threads(s, block["powers"], fused(s, block["powers"], _axes(s, block["powers"])), subgroups)
+    for stage in (block["scores"], block["powers"]):
+        # Both read floats of a block whose rows are padded.
+        *batch, row, one, key = _axes(s, stage)
+        s.reorder(stage, *batch, one, row, key)
+        order = rows_apart(s, stage, [*batch, one, row, key], keys * _FLOAT // PADDING, PADDING // _FLOAT)
+        by_threads(s, stage, fused(s, stage, order), subgroups)
     s.pad_rows(block["scores"], PADDING // _FLOAT)
     s.pad_rows(block["powers"], PADDING // 2)
     for stage in (block["peak"], block["weight"]):
@@ -146,8 +159,7 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     for stage in (block["values"], block["part"]):
         s.compute_at(stage, sums, "block", shared)
-    brought(s, block["values"], subgroups, context)
-    s.pad_rows(block["values"], PADDING // 2)
+    brought(s, block["values"], subgroups, wide, context)
     _fragments(s, block["part"], wide, intrinsic)
     return s
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product as pairs
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from sterna.intrinsics import FRAGMENTS, Intrinsic
 from sterna.intrinsics.fragment import ORDERS
 from sterna.ir import dtypes
 from sterna.ir.integer import ZERO
-from sterna.ir.memory import Memory
+from sterna.ir.memory import BANKS, Memory
 from sterna.ir.remainders import rejoined
 from sterna.schedule.matrices import multiplied, rounding_of
 from sterna.schedule.schedule import Schedule
@@ -31,6 +31,7 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
     stride_of,
 )
+from sterna.schedule.strategies.group_banks import WORD
 from sterna.schedule.strategies.group_neighbours import stored_together, with_aligned_rows
 from sterna.te import expr as E
 from sterna.te.axis import Axis
@@ -58,6 +59,8 @@ BUFFERS = 2
 SIDES, MANY_SUBGROUPS, MANY_STEPS, MANY_BUFFERS = (16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 4), (2, 3, 4)
 #: Bytes between the rows of a matrix in shared memory that let neighbouring rows lie in other banks.
 PADDING = 16
+#: Runs of so many bytes that shared memory takes in a turn.
+TURN = BANKS * WORD // PADDING
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,10 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     task = _tasks(s, out, names, stage.axes[-1], plan, together)
     s.compute_at(sums, out, task, shared)
     step = _products(s, sums, plan)
-    for matrix in (left, right):
+    rows = (plan.tile[0] if plan.turned[0] else plan.depth, plan.depth if plan.turned[1] else plan.tile[1])
+    for matrix, along in zip((left, right), rows, strict=True):
         s.compute_at(matrix, sums, step, shared)
-        brought(s, matrix, plan.subgroups, context)
-        s.pad_rows(matrix, PADDING // _size(plan))
+        brought(s, matrix, plan.subgroups, along, context)
     s.pad_rows(sums, PADDING // SUM)
     return s
 
@@ -127,22 +130,53 @@ def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: _
     if together > 1:
         column, lane = s.split(out, column, together)
         s.vectorize(out, lane)
-    by_threads(s, out, s.fuse(out, row, column), plan.subgroups)
+    # Parts of rows that lie apart have to be whole sectors of the result.
+    runs = plan.tile[1] * SUM // PADDING if size(columns.extent) % plan.tile[1] == 0 else TURN
+    order = rows_apart(s, out, [row, column], runs, PADDING // SUM // together)
+    by_threads(s, out, fused(s, out, order), plan.subgroups)
     return task
 
 
-def brought(s: Schedule, matrix: str, subgroups: Sequence[int], context: Context) -> None:
-    """Lets the threads bring a matrix, each a few neighbours by one copy where those are neighbours in memory and in
-    the tile; else element by element."""
+def brought(s: Schedule, matrix: str, subgroups: Sequence[int], length: int, context: Context) -> None:
+    """Lets the threads bring a matrix with padded rows, each a few neighbours by one copy where those are neighbours in
+    memory and in the tile; else element by element.
+
+    Args:
+        length: of a row.
+    """
     t, body = s.stages[matrix].tensor, s.stages[matrix].body
     *axes, along = (a.name for a in t.axes)
     run = COPIED // dtypes.size(t.dtype)
     if isinstance(body, Load) and in_runs(body, t.axes[-1], run, context):
         along, _ = s.split(matrix, along, run)
-        by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
+        by_threads(s, matrix, fused(s, matrix, rows_apart(s, matrix, [*axes, along], length // run)), subgroups)
         s.transfer(matrix, asynchronous=True)
-        return
-    by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
+    else:
+        by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
+    s.pad_rows(matrix, run)
+
+
+def rows_apart(s: Schedule, stage: str, axes: Sequence[str], many: int, each: int = 1) -> list[str]:
+    """The axes of a stage, rows and what is along them last, in an order in which threads that access shared memory in
+    one turn are in different banks, where rows have padding of a run: what they have of different rows is of rows
+    as far apart as a row has runs.
+
+    Args:
+        many: runs of `PADDING` bytes in a row; each: iterations along a row for one of them.
+    """
+    *lead, row, along = axes
+    part = gcd(many, TURN)
+    if part == TURN:
+        return [*axes]
+    whole, row = s.split(stage, row, TURN)
+    far, near = s.split(stage, row, part)
+    parts = list[str]()
+    if many > part:
+        between, along = s.split(stage, along, part * each)
+        parts.append(between)
+    order = [*lead, whole, *parts, near, far, along]
+    s.reorder(stage, *order)
+    return order
 
 
 def in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:

@@ -120,14 +120,26 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
     return many
 
 
-def bring(s: Schedule, local: str, reader: str, at: str, group: tuple[int, int], shared: Memory, many: int) -> None:
+def bring(
+    s: Schedule,
+    local: str,
+    reader: str,
+    at: str,
+    group: tuple[int, int],
+    shared: Memory,
+    many: int,
+    order: Sequence[str] = (),
+) -> None:
     """An operand in shared memory, which its reader takes in a loop: all threads of a task bring it.
 
     Args:
         local: the copy; group: the threads along y and x; many: neighbours that a thread brings at once.
+        order: the copy's axes as its elements lie in the device's memory, where the copy lies in another order.
     """
     s.compute_at(local, reader, at, shared)
-    *axes, along = (a.name for a in s.stages[local].tensor.axes)
+    *axes, along = order or (a.name for a in s.stages[local].tensor.axes)
+    if order:
+        s.reorder(local, *axes, along)
     if many > 1:
         along, lane = s.split(local, along, many)
         s.vectorize(local, lane)

@@ -1,0 +1,88 @@
+"""Where operands lie in memory that threads share, so that what they read or store at once is in different banks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+from sterna.ir import dtypes
+from sterna.ir.integer import Int
+from sterna.ir.memory import BANKS
+from sterna.schedule.schedule import Schedule
+from sterna.te import expr as E
+
+#: Bytes of a word of a bank, and of what a thread stores at once at most.
+WORD, RUN = 4, 16
+#: Threads that access memory together.
+SUBGROUP = 32
+
+
+def in_banks(
+    s: Schedule,
+    local: str,
+    reader: str,
+    depth: str,
+    tiles: Mapping[str, int],
+    threads: Mapping[str, tuple[int, int]],
+) -> list[str] | None:
+    """Stores the copy of an operand with the terms of a sum outermost where threads that read one term of several rows
+    would find them in one bank otherwise. Returns the copy's axes in the order in which the operand lies in memory;
+    None where they wait in either order.
+
+    Args:
+        depth: the axis of the reader's terms; tiles: positions along the reader's axes that the copy is read at.
+        threads: along the reader's axes, how many, and positions from one to the next; those along the last axis are
+            side by side.
+    """
+    order, size = [a.name for a in s.stages[local].tensor.axes], dtypes.size(s.stages[local].tensor.dtype)
+    axes = {a.name: a for a in s.stages[reader].axes}
+    (load,) = (each for each in E.loads(s.stages[reader].body) if each.tensor.name == local)
+    if load.indices[-1].coefficient(axes[depth]) != 1 or len(order) < 2:
+        return order
+
+    def reached(index: Int, positions: Mapping[str, int]) -> int:
+        return sum((index.coefficient(axes[name]) or 0) * n for name, n in positions.items())
+
+    last = {name: n - 1 for name, n in tiles.items()}
+    *shape, terms = (1 + reached(index, last) for index in load.indices)
+    read = [[reached(index, at) for index in load.indices[:-1]] for at in _subgroup(threads)]
+    rows = [_number(each, shape) for each in read]
+    if not _wait((row * terms for row in rows), size):
+        return order
+    if _wait(rows, size):
+        return None
+    s.permute(local, len(shape), *range(len(shape)))
+    s.pad_rows(local, _behind(prod(shape), size), len(shape))
+    return order
+
+
+def _behind(elements: int, size: int) -> int:
+    """How many elements have to be left free behind planes of so many, so that threads which have some neighbours of
+    each store them at once: words of planes side by side are 4 banks apart then."""
+    return -(elements - RUN // size) % (2 * RUN // size)
+
+
+def _wait(elements: Iterable[int], size: int) -> bool:
+    """Whether some elements of so many bytes, wanted at once, are in different words of one bank."""
+    words = {element * size // WORD + n for element in elements for n in range(max(1, size // WORD))}
+    return len({word % BANKS for word in words}) < len(words)
+
+
+def _subgroup(threads: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
+    """The positions, by axis, of threads that access memory together."""
+    found = list[dict[str, int]]()
+    for number in range(min(SUBGROUP, prod(many for many, _ in threads.values()))):
+        at, rest = dict[str, int](), number
+        for axis, (many, apart) in reversed([*threads.items()]):
+            rest, digit = divmod(rest, many)
+            at[axis] = digit * apart
+        found.append(at)
+    return found
+
+
+def _number(position: Sequence[int], shape: Sequence[int]) -> int:
+    """The number of a position, the last dimension's counted fastest."""
+    number = 0
+    for n, size in zip(position, shape, strict=True):
+        number = number * size + n
+    return number

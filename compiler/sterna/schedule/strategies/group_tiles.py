@@ -1,0 +1,277 @@
+"""Products in tiles, whose operands the threads of a task bring into their shared memory together: matrix products and
+convolutions (implicit GEMM)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product as pairs
+from math import gcd, prod
+
+from sterna.ir import dtypes
+from sterna.ir.integer import ZERO, Int
+from sterna.ir.memory import REGISTER, SECTOR, Memory
+from sterna.ir.threads import VIRTUAL
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies.analysis import (
+    Context,
+    at_least,
+    fused,
+    inline_elementwise,
+    product,
+    size,
+    stored_apart,
+)
+from sterna.schedule.strategies.group_banks import in_banks
+from sterna.schedule.strategies.group_neighbours import bring, fetched_together, stored_together, with_aligned_rows
+from sterna.schedule.strategies.operands import Contraction, contraction_of
+from sterna.te.axis import Axis
+from sterna.te.expr import Load
+from sterna.te.layout import dense_strides, lies_at
+from sterna.te.tensor import Kernel, Tensor
+
+#: Rows and columns of a tile, and of the part of it that one thread has in registers.
+TILE, OWN = 64, 4
+#: Terms of a sum whose operands are in shared memory at a time.
+DEPTH = 8
+#: What others may be tried for these.
+TILES, OWNS, DEPTHS = (16, 32, 64, 128), (1, 2, 4, 8), (4, 8, 16, 32)
+#: Rows below which a product is no tile, but sums of their own.
+FEW_ROWS = 8
+#: The share of the shared memory of a task that its operands take.
+SHARE = 0.5
+
+
+def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
+    """Tiles of the rows and columns of a product as tasks. Each thread has a few rows and columns in registers; the
+    operands pass through shared memory, some terms of the sum at a time."""
+    c = contraction_of(stage, kernel, context)
+    if c is None or not _is_tiled(c) or (tile := _tile(c, shared, context)) is None:
+        return None
+    s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
+    acc, out = stored_apart(s, c.stage)
+    inline_elementwise(s)
+    c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
+    names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
+    rows, down, across = [a for a in c.rows if a not in c.batch], tile.down, tile.across
+    own, each = tile.own, tile.each
+    outer = [names[a] for a in c.batch]
+    threads: list[str] = []
+    for axis, many in zip(rows, down, strict=True):
+        block, within = s.split(out, names[axis], many, overhang=True)
+        outer.append(block)
+        threads.append(within)
+    block, columns = s.split(out, names[c.columns], across, overhang=True)
+    columns_first = context.choose("order", lambda: (True, False), _columns_outermost(c, down, across, context))
+    outer.insert(len(c.batch) if columns_first else len(outer), block)
+    # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
+    # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
+    together = _columns_together(s, out, acc, c, each, context)
+    virtual = list[str]()
+    for n, (long, many) in enumerate(zip(down, own, strict=True)):
+        if many > 1:
+            row, threads[n] = s.split(out, threads[n], long // many)
+            virtual.append(row)
+    column, x = s.split(out, columns, across // each * together)
+    lanes = list[str]()
+    if together > 1:
+        x, lane = s.split(out, x, together)
+        lanes.append(lane)
+    s.reorder(out, *outer, *threads, x, *virtual, column, *lanes)
+    if lanes:
+        s.vectorize(out, lanes[0])
+    for strided in (*virtual, column):
+        s.bind(out, strided, VIRTUAL)
+    s.parallel(out, fused(s, out, outer))
+    y = fused(s, out, threads)
+    s.bind(out, y, "thread.y")
+    s.bind(out, x, "thread.x")
+    # By axes of the sums: what a tile has of each, and the threads that share it.
+    tiles, sharing = {c.inner[-1].name: min(tile.depth, size(c.inner[-1].extent))}, dict[str, tuple[int, int]]()
+    shares = ((axis.name, long, many, 1) for axis, long, many in zip(rows, down, own, strict=True))
+    for name, long, many, run in (*shares, (c.columns.name, across, each, together)):
+        step, within = long // many * run, name
+        if run < many and step > 1:
+            each_of, within = s.fold(acc, [a.name for a in s.stages[acc].tensor.axes].index(name), step)
+            tiles |= {each_of: many // run, within: step}
+        else:
+            tiles[name] = long
+        sharing[within] = (long // many, run)
+    s.compute_at(acc, out, x, REGISTER)
+    *others, last = (a.name for a in c.inner)
+    part, within = s.split(acc, last, tile.depth)
+    s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
+    for axis in s.stages[acc].tensor.axes[: -1 if together > 1 else None]:
+        s.unroll(acc, axis.name)
+    if together > 1:
+        s.vectorize(acc, s.stages[acc].tensor.axes[-1].name)
+    for load in (c.left, c.right):
+        local = s.cache_read(load.tensor.name, acc)
+        alone = _without_gaps(s, local, load, rows, context)
+        order = in_banks(s, local, acc, last, tiles, sharing)
+        if order is None and not alone:
+            _of_one_term(s, local, load, rows)
+            order = in_banks(s, local, acc, last, tiles, sharing)
+        many = fetched_together(load, {c.columns: across, c.inner[-1]: tile.depth}, context)
+        bring(s, local, acc, part, tile.group, shared, many, order or ())
+    return s
+
+
+def _is_tiled(c: Contraction) -> bool:
+    """Whether a product of two tensors has rows enough that share what a column reads, and sums of known lengths."""
+    if c.left.tensor is c.right.tensor:
+        return False
+    rows = [a for a in c.rows if a not in c.batch]
+    # Rows and columns may be of open sizes: their last tile overhangs. Whether none or one tile is there cannot be told
+    # from the number of tasks.
+    ends = [a.extent.bounds() for a in (c.columns, *rows) if not a.extent.is_const]
+    told = all(fewest != 0 or greatest is None or greatest > TILE for fewest, greatest in ends)
+    known = told and all(a.extent.is_const for a in c.inner)
+    return (
+        known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
+    )
+
+
+def _read_by_left(c: Contraction) -> set[Axis]:
+    """The axes that positions of the left operand name."""
+    return {a for index in c.left.indices for a in index.symbols() if isinstance(a, Axis)}
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The part of a product that a task computes.
+
+    Args:
+        down: positions along each axis of rows; across: columns.
+        own: rows of a thread, along each of these axes; each: columns of a thread.
+        depth: terms whose operands are in shared memory at a time.
+    """
+
+    down: tuple[int, ...]
+    across: int
+    own: tuple[int, ...]
+    each: int
+    depth: int
+
+    @property
+    def group(self) -> tuple[int, int]:
+        """The threads along rows and columns."""
+        return prod(self.down) // prod(self.own), self.across // self.each
+
+
+def _tile(c: Contraction, shared: Memory, context: Context) -> _Tile | None:
+    """The tile of a task; None where its threads would be too many, or its operands too large."""
+    threads = context.target.threads
+    assert threads is not None
+
+    def tile(rows: int, columns: int, own: tuple[int, int], depth: int = DEPTH) -> _Tile:
+        down, across = _tile_of(c, rows), min(columns, at_least(size(c.columns.extent)))
+        return _Tile(tuple(down), across, _own_of(down, own[0]), min(own[1], across), depth)
+
+    def fits(found: _Tile) -> bool:
+        return prod(found.group) <= threads.most and _staged_bytes(c, found) <= SHARE * shared.bytes
+
+    own = context.choose("own", lambda: pairs(OWNS, OWNS), (OWN, OWN))
+
+    def others() -> Iterator[tuple[int, int]]:
+        return (sides for sides in pairs(TILES, TILES) if fits(tile(*sides, own)))
+
+    by_rule = next(((rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))), None)
+    by_rule = by_rule or next(others(), None)
+    if by_rule is None:
+        return None
+    sides = context.choose("tile", others, by_rule)
+    return tile(*sides, own, context.choose("depth", lambda: (n for n in DEPTHS if fits(tile(*sides, own, n))), DEPTH))
+
+
+def _own_of(down: Sequence[int], most: int) -> tuple[int, ...]:
+    """How many positions of each row axis of a tile one thread has, so many in all: of the first axes, so that threads
+    side by side have positions side by side."""
+    left, found = most, list[int]()
+    for tile in down:
+        found.append(min(left, tile))
+        left //= found[-1]
+    return tuple(found)
+
+
+def _staged_bytes(c: Contraction, tile: _Tile) -> int:
+    """What the operands of a tile take in shared memory, of as many terms as are there at a time."""
+    tiles = dict(zip((a for a in c.rows if a not in c.batch), tile.down, strict=True))
+    tiles |= {c.columns: min(tile.across, size(c.columns.extent)), c.inner[-1]: tile.depth}
+    total = 0
+    for load in (c.left, c.right):
+        assert isinstance(load.tensor, Tensor)
+        spans = []
+        for index, n in zip(load.indices, load.tensor.shape, strict=True):
+            reach = sum(abs(index.coefficient(a) or 1) * (m - 1) for a, m in tiles.items() if a in index.symbols())
+            spans.append(min(size(n), 1 + reach // _step_of(index)))
+        total += prod(spans) * dtypes.size(load.dtype)
+    return total
+
+
+def _without_gaps(s: Schedule, local: str, load: Load, rows: Sequence[Axis], context: Context) -> bool:
+    """Lets the copy of an operand have no positions between those that a tile reads, such as windows leave that advance
+    by several: none that are never read, and of the others only those of one term of the sum, where what lies between
+    is in other sectors of memory. Returns whether it is."""
+    tensor = load.tensor
+    assert isinstance(tensor, Tensor)
+    for dimension, index in reversed([*enumerate(load.indices)]):
+        if (step := _step_of(index)) > 1:
+            s.stride(local, dimension, step)
+    strides = context.strides.get(tensor.name) or dense_strides(tensor.shape)
+    apart = lies_at(SECTOR, dtypes.size(load.dtype), *strides[:-1], context.origins.get(tensor.name, ZERO))
+    if apart:
+        _of_one_term(s, local, load, rows)
+    return apart
+
+
+def _of_one_term(s: Schedule, local: str, load: Load, rows: Sequence[Axis]) -> None:
+    """Lets the copy of an operand have positions of one term of the sum alone."""
+    for dimension, index in reversed([*enumerate(load.indices[:-1])]):
+        every = {index.coefficient(a) or 1 for a in rows if a in index.symbols()}
+        if _step_of(index) == 1 and len(every) == 1 and min(every) > 1:
+            s.fold(local, dimension, min(every))
+
+
+def _columns_together(s: Schedule, out: str, acc: str, c: Contraction, most: int, context: Context) -> int:
+    """Columns of a thread that are one access to the result and what follows of it, and to the right operand in shared
+    memory, whose last dimension they are."""
+    right = c.right
+    if right.indices[-1] != c.columns.var or any(c.columns in i.symbols() for i in right.indices[:-1]):
+        return 1
+    return stored_together(s, out, acc, most, context)
+
+
+def _step_of(index: Int) -> int:
+    """How far apart the positions of a dimension that are read lie."""
+    return gcd(index.const, *index.terms.values()) if index.terms else 1
+
+
+def _columns_outermost(c: Contraction, down: Sequence[int], across: int, context: Context) -> bool:
+    """Whether tiles are computed in columns rather than in rows: then what a column of tiles reads of the right operand
+    comes from memory once, and the left operand once more for every column, unless the cache of all groups holds it."""
+    assert context.target.threads is not None
+    room = context.target.threads.cache_bytes
+    left, right = _bytes_read(c.left, c.batch), _bytes_read(c.right, c.batch)
+    rows = [a for a in c.rows if a not in c.batch]
+    high = prod(-(-size(a.extent) // tile) for a, tile in zip(rows, down, strict=True))
+    wide = -(-size(c.columns.extent) // across)
+    by_rows = left + right * (high if right + left // high > room else 1)
+    by_columns = right + left * (wide if left + right // wide > room else 1)
+    return by_columns < by_rows
+
+
+def _bytes_read(load: Load, batch: Sequence[Axis]) -> int:
+    """What a product of a batch reads of an operand."""
+    assert isinstance(load.tensor, Tensor)
+    own = [prod(size(a.extent) for a in i.symbols() if isinstance(a, Axis) and a not in batch) for i in load.indices]
+    return prod(min(size(n), many) for n, many in zip(load.tensor.shape, own, strict=True)) * dtypes.size(load.dtype)
+
+
+def _tile_of(c: Contraction, most: int) -> list[int]:
+    """How many positions of each row axis a tile has: of the last ones as many as there are, up to so many rows."""
+    left, found = most, list[int]()
+    for axis in reversed([a for a in c.rows if a not in c.batch]):
+        found.insert(0, min(left, at_least(size(axis.extent))))
+        left //= found[0]
+    return found

@@ -1,0 +1,131 @@
+"""Products whose threads never wait for a bank of shared memory: matrix products and convolutions of any size."""
+
+from __future__ import annotations
+
+import pytest
+
+from sterna.ir.integer import Int, as_int
+from sterna.loops import program as P
+from sterna.loops.accesses import Accesses, accesses
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
+from sterna.te.expr import Expr
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support import opencl_host
+from support.bound_axes import compare
+from support.small_kernels import attention, matmul
+from support.thread_programs import SHARED, TASKS, function, load, over_threads
+
+#: Height and width of the result, channels that are read, channels of the result, taps along each side, stride.
+Layer = tuple[int, int, int, int, int, int]
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
+    return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
+
+
+def convolution(layer: Layer, images: int = 1) -> Kernel:
+    """Of images that are padded already; with a bias."""
+    height, width, deep, many, taps, stride = layer
+    high, wide = ((n - 1) * stride + taps for n in (height, width))
+    x, w = placeholder("x", (images, high, wide, deep)), placeholder("w", (taps, taps, deep, many))
+    b = placeholder("b", (many,))
+    kh, kw, k = reduce_axis("kh", taps), reduce_axis("kw", taps), reduce_axis("ci", deep)
+
+    def element(n: Int, i: Int, j: Int, c: Int) -> Expr:
+        read = x[n, i * stride + kh.var, j * stride + kw.var, k.var]
+        return total(read * w[kh.var, kw.var, k.var, c], kh, kw, k)
+
+    acc = compute("acc", (images, height, width, many), element)
+    out = compute("out", (images, height, width, many), lambda n, i, j, c: acc[n, i, j, c] + b[c])
+    return Kernel("conv", (x,), (w, b), (out,))
+
+
+def turned(m: int, n: int, depth: int) -> Kernel:
+    """x w of an x whose columns lie side by side."""
+    x, w, k = placeholder("x", (depth, m)), placeholder("w", (depth, n)), reduce_axis("k", depth)
+    return Kernel("turned", (x, w), (), (compute("out", (m, n), lambda i, j: total(x[k.var, i] * w[k.var, j], k)),))
+
+
+def scheduled(kernel: Kernel) -> Schedule:
+    s = propose(kernel, Context(load_target("opencl")))
+    assert s is not None
+    return s
+
+
+def found(kernel: Kernel) -> Accesses:
+    counted = accesses(finish(lower(scheduled(kernel))))
+    assert counted.shared_accesses > 0
+    return counted
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 12, 16, 24, 40, 64, 255])
+@pytest.mark.parametrize("depth", [9, 16, 24, 100])
+def test_matrix_products(columns: int, depth: int) -> None:
+    for kernel in (matmul(100, columns, depth), turned(100, columns, depth)):
+        assert found(kernel).conflicts == 0
+
+
+@pytest.mark.parametrize("taps", [1, 3, 7])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions(taps: int, stride: int) -> None:
+    for size in ((13, 14), (7, 7)):
+        for channels in ((3, 16), (16, 8), (12, 4), (17, 24), (24, 40), (40, 17)):
+            assert found(convolution((*size, *channels, taps, stride))).conflicts == 0, (size, channels)
+
+
+@pytest.mark.parametrize("columns", [16, 24, 32, 40, 64, 80, 128])
+def test_attention(columns: int) -> None:
+    for sizes in ((2, 64, 64, columns), (1, 50, 77, columns), (1, 33, 36, 20)):
+        assert found(attention(*sizes, columns)).conflicts == 0
+
+
+def test_windows_that_advance_by_several_leave_no_gaps() -> None:
+    """What comes to shared memory for a tap is what it reads: an element for each row of a tile."""
+    one, two = (found(convolution((16, 16, 16, 64, 3, stride))) for stride in (1, 2))
+    assert two.requested_bytes < 1.1 * one.requested_bytes
+    assert two.shared_bytes == one.shared_bytes
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize(
+    ("layer", "images"),
+    [
+        ((9, 5, 12, 4, 3, 2), 1),
+        ((5, 6, 8, 10, 2, 2), 2),
+        ((4, 19, 5, 8, 2, 1), 1),
+        ((3, 3, 17, 20, 2, 3), 1),
+    ],
+    ids=["both", "folded", "outermost", "small"],
+)
+def test_results(layer: Layer, images: int, device: opencl_host.Device) -> None:
+    compare(scheduled(convolution(layer, images)), device, orders=2)
+
+
+@pytest.mark.family("opencl")
+@pytest.mark.parametrize(("m", "n", "depth"), [(33, 2, 20), (40, 8, 13), (17, 12, 18), (41, 16, 8)])
+def test_results_of_few_columns(m: int, n: int, depth: int, device: opencl_host.Device) -> None:
+    s = scheduled(matmul(m, n, depth))
+    assert any(step.primitive == "permute" for step in s.steps)
+    compare(s, device, orders=2)
+
+
+@pytest.mark.parametrize("apart", [32, 33, 64])
+def test_vectors_that_do_not_lie_side_by_side_are_stored_lane_by_lane(apart: int) -> None:
+    """Lane n of thread t at t + n * apart: all threads store a lane at once, in different banks."""
+    buffer = P.dense_buffer("s", "int32", (as_int(4 * 64 + 32),), SHARED)
+
+    def body(x: P.Buffer, _y: P.Buffer, base: Int) -> P.Stmt:
+        def thread(t: Int) -> P.Stmt:
+            return P.Store(buffer, t, P.Broadcast("int32", 4, a=load(x, base + t)), stride=apart)
+
+        return P.seq(P.Alloc(buffer), over_threads(32, thread))
+
+    counted = accesses(function(32, body))
+    assert counted.shared_accesses == pytest.approx(4 * TASKS)
+    assert counted.conflicts == 0
