@@ -16,9 +16,9 @@ from sterna.targets.description import load_target
 from sterna.te.expr import Expr
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
-from support.bound_axes import compare
+from support.bound_axes import SHARED, compare
 from support.small_kernels import attention, matmul
-from support.thread_programs import SHARED, TASKS, function, load, over_threads
+from support.thread_programs import TASKS, function, load, over_threads
 
 #: Height and width of the result, channels that are read, channels of the result, taps along each side, stride.
 Layer = tuple[int, int, int, int, int, int]
@@ -122,7 +122,7 @@ def test_vectors_that_do_not_lie_side_by_side_are_stored_lane_by_lane(apart: int
 
     def body(x: P.Buffer, _y: P.Buffer, base: Int) -> P.Stmt:
         def thread(t: Int) -> P.Stmt:
-            return P.Store(buffer, t, P.Broadcast("int32", 4, a=load(x, base + t)), stride=apart)
+            return P.Store(buffer, t, P.Broadcast("int32", lanes=4, a=load(x, base + t)), stride=apart)
 
         return P.seq(P.Alloc(buffer), over_threads(32, thread))
 

@@ -46,8 +46,17 @@ AMPERE = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
         product(9, 9, 9, ("col", "col"), batch=2),
         convolution(5, 16, 24, 3, 1),
         convolution(6, 3, 16, 3, 2),
+        convolution(11, 3, 16, 3, 2),
     ],
-    ids=["rows", "columns on the right", "on the left", "batches", "channels are the depth", "few channels"],
+    ids=[
+        "rows",
+        "columns on the right",
+        "on the left",
+        "batches",
+        "channels are the depth",
+        "few channels",
+        "windows of two rows",
+    ],
 )
 def test_products(kernel: Kernel, tmp_path: Path) -> None:
     s = proposed(kernel)
@@ -136,6 +145,22 @@ def test_few_barriers_and_conflicts() -> None:
     assert found.wide_bytes == found.bytes
     # Fragments wait for no bank, nor do copies of 16 bytes: eight of them are of rows that lie apart.
     assert found.conflicts == 0
+
+
+@pytest.mark.parametrize("layer", [(28, 3, 16, 3, 2), (37, 3, 64, 7, 2), (32, 3, 24, 6, 2), (26, 24, 40, 3, 1)])
+def test_windows_over_few_channels(layer: tuple[int, int, int, int, int]) -> None:
+    """What windows slide over comes to shared memory as it lies in memory, and is gathered from there."""
+    found = accesses(finish(lower(proposed(convolution(*layer)))))
+    assert found.conflicts == 0
+    assert found.coalesced >= 0.95 * found.accesses
+
+
+@pytest.mark.parametrize("columns", [16, 32, 48, 64, 96, 160])
+def test_no_product_waits_for_a_bank(columns: int) -> None:
+    for depth in (16, 48, 80, 128):
+        for left, right in (("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")):
+            found = accesses(finish(lower(proposed(product(96, columns, depth, (left, right))))))
+            assert found.conflicts == 0, (depth, left, right)
 
 
 @pytest.mark.parametrize(

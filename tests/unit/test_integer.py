@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import Atom, Int, Symbol, as_int, ceil_div, of, symbol
-from sterna.ir.remainders import rejoined
+from sterna.ir.remainders import between, rejoined
 
 RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}
 SYMBOLS = {name: symbol(name, lo, hi) for name, (lo, hi) in RANGES.items()}
@@ -121,6 +121,22 @@ def test_divisors_must_be_positive_constants() -> None:
         symbol("x", 0, 3) // 0
     with pytest.raises(ValueError, match="not a constant"):
         symbol("x", 0, 3) // symbol("y", 1, 3)
+
+
+@given(st.integers(1, 9), st.integers(1, 130), st.integers(1, 70), st.integers(0, 40), st.integers(0, 69))
+def test_between_two_quotients_is_what_lies_between(c: int, divisor: int, many: int, block: int, own: int) -> None:
+    """Also where a factor that the block's own size shares with the divisor was cancelled."""
+    o, r = Symbol("o", 0, 40), Symbol("r", 0, many - 1)
+    begin = of(o) * many
+    apart = ((begin + of(r)) // divisor - begin // divisor) * c + 3
+    found = between(apart)
+    low, high = found.bounds()
+    assert low is not None
+    assert high is not None
+    assert (low, high) >= (3, 3)
+    assert high <= 3 + c * ((many - 1 + divisor - 1) // divisor)
+    place = {o: block, r: own % many}
+    assert found.evaluate(place.__getitem__) == apart.evaluate(place.__getitem__)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 40), st.integers(0, 40))

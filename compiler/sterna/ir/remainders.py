@@ -34,3 +34,19 @@ def remainders(value: Int) -> Int:
             if len(joined.terms) < len(value.terms):
                 return remainders(joined)
     return value
+
+
+def between(value: Int) -> Int:
+    """The same integer with (b mod d + a - b) // d in the place of a // d - b // d where a - b has bounds: what lies
+    between two quotients has bounds then, too."""
+    quotients = [(m[0], c) for m, c in value.terms.items() if len(m) == 1 and isinstance(m[0], FloorDiv)]
+    for a, times in quotients:
+        for b, other in quotients:
+            if times <= 0 or other != -times or a.divisor % b.divisor:
+                continue
+            # A quotient whose dividend and divisor had a factor in common has lost it.
+            begin = b.value * (a.divisor // b.divisor)
+            if None not in (a.value - begin).bounds():
+                step = (begin % a.divisor + a.value - begin) // a.divisor
+                return between(value + (step - of(a) + of(b)) * times)
+    return value

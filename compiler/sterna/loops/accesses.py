@@ -243,8 +243,9 @@ class _Count(ThreadPositions):
         """What a statement itself asks for."""
         for buffer, index, offsets, by in touches(stmt):
             many, wide = self._at_once(by, len(offsets)), self._is_wide(by)
+            every = self.subgroup if P.is_collective(stmt) else 1
             for first in range(0, len(offsets), many):
-                self._access(buffer, index, offsets[first : first + many], where, wide)
+                self._access(buffer, index, offsets[first : first + many], where, wide, every)
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
                 # All threads of a subgroup have a part of each fragment.
@@ -269,16 +270,17 @@ class _Count(ThreadPositions):
         dtype = by.dtype if isinstance(by, E.Load) else by.buffer.dtype
         return self.widths.at_once(by) * dtypes.size(dtype) >= _WIDE
 
-    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where, wide: bool) -> None:
+    def _access(self, buffer: P.Buffer, index: Int, offsets: Array, where: Where, wide: bool, every: int = 1) -> None:
+        """Counts an access to some elements, which so many threads make together."""
         if not (is_shared(buffer) or is_far(buffer)):
             return
         size = dtypes.size(buffer.dtype)
         first = np.broadcast_to(self.position(index, where), where.active.shape)
         # A slot is an offset into params or shared memory, elsewhere the number of a buffer, which is aligned.
         origin = buffer.slot if buffer.scope is PARAM or is_shared(buffer) else 0
-        at = ((first[..., None] + offsets) * size + origin).astype(np.int64)
-        active = np.broadcast_to(where.active[..., None], at.shape)
-        width = self.subgroup
+        at = ((first[:, ::every, None] + offsets) * size + origin).astype(np.int64)
+        active = np.broadcast_to(where.active[:, ::every, None], at.shape)
+        width = self.subgroup // every
         if is_shared(buffer):
             width = max(1, min(width, _TURN // (size * len(offsets))))
         at, active = (self._by_subgroup(each, 0, width) for each in (at, active))
@@ -299,7 +301,7 @@ class _Count(ThreadPositions):
         low, high = np.where(active, at, np.iinfo(np.int64).max).min(axis=-1), np.where(active, at, -1).max(axis=-1)
         together = (sectors <= np.ceil(wanted / SECTOR)) | (high - low + size == wanted)
         self.total.requested[buffer] = self.total.requested.get(buffer, 0.0) + float((times * sectors).sum()) * SECTOR
-        moved = float((where.times * where.active.sum(axis=1, keepdims=True)).sum()) * len(offsets) * size
+        moved = float((where.times * where.active[:, ::every].sum(axis=1, keepdims=True)).sum()) * len(offsets) * size
         self.total.bytes += moved
         self.total.wide_bytes += moved if wide else 0.0
         self.total.accesses += float(times.sum())

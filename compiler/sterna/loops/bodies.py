@@ -10,7 +10,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum, maximum, minimum
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
-from sterna.ir.remainders import rejoined
+from sterna.ir.remainders import between, rejoined
 from sterna.loops import program as P
 from sterna.loops.inline import inlined
 from sterna.loops.nest import Cursor, Nest, Phase
@@ -49,7 +49,7 @@ class Place:
 
     def offset(self, indices: Sequence[Int]) -> Int:
         """Of an element of the stage, in the buffer."""
-        inside = tuple(i - least for i, least in zip(indices, self.least, strict=True))
+        inside = tuple(between(i - least) for i, least in zip(indices, self.least, strict=True))
         if self.blocks:
             sizes = dict(self.blocks)
             within = tuple(inside[d] % size for d, size in self.blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, ceil_div
 from sterna.ir.remainders import rejoined
 from sterna.loops.nest import Nest, Region
@@ -170,6 +171,20 @@ def _span(index: Int, free: Mapping[Symbol, Int]) -> tuple[Int, Int] | None:
             width = width + ((inner[1] + (atom.divisor - cut)) // atom.divisor - (2 - cut)) * coefficient
         elif isinstance(atom, Mod) and coefficient > 0:
             width = width + (atom.divisor - 1) * coefficient
+        elif isinstance(atom, Extremum) and coefficient > 0 and (limited := _limited(atom, free)) is not None:
+            low, width = low + limited[0] * coefficient, width + (limited[1] - 1) * coefficient
         else:
             return None
     return low, width
+
+
+def _limited(atom: Extremum, free: Mapping[Symbol, Int]) -> tuple[int, int] | None:
+    """The least value, and the number of values up to the greatest, of an extremum of positions that are known but for
+    free symbols."""
+    spans = [_span(operand, free) for operand in atom.operands]
+    known = [(int(low), int(low + n) - 1) for low, n in filter(None, spans) if low.is_const and n.is_const]
+    if len(known) < len(spans):
+        return None
+    pick = min if atom.kind == "min" else max
+    least, greatest = (pick(ends) for ends in zip(*known, strict=True))
+    return least, greatest - least + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
@@ -47,9 +48,9 @@ def in_banks(
     *shape, terms = (1 + reached(index, last) for index in load.indices)
     read = [[reached(index, at) for index in load.indices[:-1]] for at in _subgroup(threads)]
     rows = [_number(each, shape) for each in read]
-    if not _wait((row * terms for row in rows), size):
+    if not waiting((row * terms for row in rows), size):
         return order
-    if _wait(rows, size):
+    if waiting(rows, size):
         return None
     s.permute(local, len(shape), *range(len(shape)))
     s.pad_rows(local, _behind(prod(shape), size), len(shape))
@@ -62,10 +63,11 @@ def _behind(elements: int, size: int) -> int:
     return -(elements - RUN // size) % (2 * RUN // size)
 
 
-def _wait(elements: Iterable[int], size: int) -> bool:
-    """Whether some elements of so many bytes, wanted at once, are in different words of one bank."""
+def waiting(elements: Iterable[int], size: int) -> int:
+    """Turns that some elements of so many bytes, wanted at once, take beyond the first as their words are in one
+    bank."""
     words = {element * size // WORD + n for element in elements for n in range(max(1, size // WORD))}
-    return len({word % BANKS for word in words}) < len(words)
+    return max(Counter(word % BANKS for word in words).values()) - 1
 
 
 def _subgroup(threads: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:

@@ -32,6 +32,7 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.schedule.strategies.group_banks import WORD
+from sterna.schedule.strategies.group_images import Image, image_of
 from sterna.schedule.strategies.group_neighbours import stored_together, with_aligned_rows
 from sterna.te import expr as E
 from sterna.te.axis import Axis
@@ -72,6 +73,7 @@ class _Plan:
         batch, rows: axes of the result; folded: reduced axes that are the depth.
         depth: of a step; tile: rows and columns of a task; subgroups: along both.
         buffers: steps whose matrices are in shared memory together.
+        image: what the windows that are the rows of the left factor slide over, if it comes to shared memory first.
     """
 
     intrinsic: Intrinsic
@@ -84,6 +86,7 @@ class _Plan:
     tile: tuple[int, int]
     subgroups: tuple[int, int]
     buffers: int = BUFFERS
+    image: Image | None = None
 
 
 def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
@@ -94,6 +97,7 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         plan = _chosen(plan, context, shared)
     if plan is None or _shared_bytes(plan) > shared.bytes:
         return None
+    plan = _with_image(plan, kernel, stage, shared)
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, stage)
     for load in E.loads(s.stages[acc].body):
@@ -109,6 +113,13 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     task = _tasks(s, out, names, stage.axes[-1], plan, together)
     s.compute_at(sums, out, task, shared)
     step = _products(s, sums, plan)
+    if plan.image is not None:
+        gathered = E.loads(s.stages[left].body)
+        image = s.cache_read(gathered[0].tensor.name, left)
+        s.compute_at(image, out, task, shared)
+        by_threads(s, image, fused(s, image, [a.name for a in s.stages[image].tensor.axes]), plan.subgroups)
+        if plan.image.padding:
+            s.pad_rows(image, plan.image.padding, plan.image.behind)
     rows = (plan.tile[0] if plan.turned[0] else plan.depth, plan.depth if plan.turned[1] else plan.tile[1])
     for matrix, along in zip((left, right), rows, strict=True):
         s.compute_at(matrix, sums, step, shared)
@@ -278,6 +289,24 @@ def _chosen(plan: _Plan, context: Context, shared: Memory) -> _Plan:
     plan = replace(plan, depth=context.choose("depth", lambda: depths, plan.depth))
     more = (n for n in MANY_BUFFERS if fits(replace(plan, buffers=n)))
     return replace(plan, buffers=context.choose("buffers", lambda: more, plan.buffers))
+
+
+def _with_image(plan: _Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> _Plan:
+    """The plan with what windows slide over in shared memory where their elements would be gathered otherwise; in
+    shorter steps in depth if there is no room for it else."""
+    pair = multiplied(stage.body) if stage.body is not None else None
+    assert pair is not None
+    factor = pair[plan.swapped]
+    given = isinstance(factor, Load) and any(factor.tensor is t for t in kernel.inputs)
+    if not given or plan.turned[0] or len(plan.folded) < 2:
+        return plan
+    assert isinstance(factor, Load)
+    for depth in dict.fromkeys((plan.depth, plan.intrinsic.size("w"))):
+        image = image_of(factor, plan.rows, plan.folded, plan.tile[0], depth)
+        tried = replace(plan, depth=depth, image=image)
+        if image is not None and _shared_bytes(tried) + image.bytes <= shared.bytes:
+            return tried
+    return plan
 
 
 def _is_along(factor: E.Expr, axes: Sequence[Axis], context: Context) -> bool:
