@@ -135,7 +135,9 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     # line once for every vector.
     dtype_bytes = dtypes.size(stage.dtype)
     narrow = lanes > 1 and lanes * dtype_bytes < CACHE_LINE and context.target.l1_bytes > 0
-    by_position = context.choose("by_position", lambda: (True, False), apart or (len(outer) > 1 and narrow))
+    # A vector of channels that walks along positions keeps its weights in registers; a pool has none.
+    walks = len(outer) > 1 and (narrow or not _has_weights(stage))
+    by_position = context.choose("by_position", lambda: (True, False), apart or walks)
     nest = [*outer, channel_outer] if by_position else [*outer[:-1], channel_outer, *outer[-1:]]
     # Such kernels wait for loads: three for each multiply-add, where products need one for many.
     cycles = 3 * context.cycles(kernel, product([a.extent for a in stage.axes]) * window)
@@ -183,8 +185,8 @@ def _accumulate(s: Schedule, acc: str, stage: Tensor, lanes: int, results: int, 
 
 
 def _shared(stage: Tensor) -> str:
-    """The reduced axis along which windows of neighbouring outputs overlap: what they share is loaded once where it is
-    the innermost."""
+    """The reduced axis along which windows of neighbouring outputs overlap, if they do: what they share is loaded once
+    where it is the innermost."""
     r = stage.reduction
     assert r is not None
     if len(stage.axes) < 2:
@@ -192,7 +194,8 @@ def _shared(stage: Tensor) -> str:
     along = stage.axes[-2]
     for index in (index for load in stage.reads() for index in load.indices if along in index.symbols()):
         for axis in r.axes:
-            if axis in index.symbols():
+            step, tap = index.coefficient(along), index.coefficient(axis)
+            if axis in index.symbols() and (not step or not tap or abs(step) <= abs(tap) * (size(axis.extent) - 1)):
                 return axis.name
     return ""
 
@@ -201,6 +204,11 @@ def _sharing(stage: Tensor) -> bool:
     """Whether neighbouring outputs read something in common: elements where their windows overlap, or weights."""
     if len(stage.axes) < 2 or _shared(stage):
         return len(stage.axes) > 1
+    return _has_weights(stage)
+
+
+def _has_weights(stage: Tensor) -> bool:
+    """Whether neighbouring outputs read the same elements of something."""
     return any(not any(stage.axes[-2] in index.symbols() for index in load.indices) for load in stage.reads())
 
 
