@@ -21,7 +21,7 @@ from sterna.tuning.features import features_of
 from support.bound_axes import results
 from support.fragment_products import convolution, feeds, product
 from support.opencl_host import opencl_target
-from support.small_kernels import arrays, matmul, pointwise, row_sums, times_vector, transposed, window
+from support.small_kernels import arrays, attention, matmul, pointwise, row_sums, times_vector, transposed, window
 
 #: `ci/tune` has more examples, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
@@ -38,6 +38,7 @@ KERNELS: dict[str, tuple[Kernel, Target, set[str]]] = {
     "rows": (row_sums(12, 300), PLAIN, {"form", "lanes", "rows"}),
     "exchanges": (row_sums(12, 300), SUBGROUPS, {"form", "lanes", "rows", "exchanged"}),
     "vector": (times_vector(40, 96), SUBGROUPS, {"form", "lanes", "rows"}),
+    "attention": (attention(1, 20, 24, 8, 16), PLAIN, {"tile", "depth"}),
     "fragments": (product(20, 24, 32), SUBGROUPS, {"form", "tile", "subgroups", "depth", "buffers"}),
     "convolution": (convolution(3, 16, 16, 2, 1), SUBGROUPS, {"form", "tile", "subgroups", "buffers"}),
 }
