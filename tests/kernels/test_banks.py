@@ -17,7 +17,7 @@ from sterna.te.expr import Expr
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
 from support.bound_axes import SHARED, compare
-from support.small_kernels import attention, matmul
+from support.small_kernels import attention, matmul, times_vector
 from support.thread_programs import TASKS, function, load, over_threads
 
 #: Height and width of the result, channels that are read, channels of the result, taps along each side, stride.
@@ -77,6 +77,15 @@ def test_convolutions(taps: int, stride: int) -> None:
     for size in ((13, 14), (7, 7)):
         for channels in ((3, 16), (16, 8), (12, 4), (17, 24), (24, 40), (40, 17)):
             assert found(convolution((*size, *channels, taps, stride))).conflicts == 0, (size, channels)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("columns", [32, 100, 512])
+def test_products_with_a_vector(columns: int, dtype: str) -> None:
+    """Threads store sums of as many neighbouring columns as they read at once, which are longer than an access."""
+    s = propose(times_vector(columns, 784, dtype, turned=True), Context(load_target("cuda-sm80")))
+    assert s is not None
+    assert accesses(finish(lower(s))).conflicts == 0
 
 
 @pytest.mark.parametrize("columns", [16, 24, 32, 40, 64, 80, 128])

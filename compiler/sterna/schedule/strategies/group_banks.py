@@ -63,6 +63,21 @@ def _behind(elements: int, size: int) -> int:
     return -(elements - RUN // size) % (2 * RUN // size)
 
 
+def between_runs(length: int, run: int, dtype: str) -> int:
+    """How many elements to leave free behind rows of which each thread stores a run, longer than one access, so that
+    threads side by side have the parts that they store at once in different banks."""
+    size = dtypes.size(dtype)
+    part, rows = RUN // size, max(1, length // run)
+    if run <= part:
+        return 0
+
+    def turns(padding: int) -> int:
+        begins = (n // rows * (length + padding) + n % rows * run for n in range(BANKS * WORD // RUN))
+        return waiting([first + n for first in begins for n in range(part)], size)
+
+    return min((0, part, 2 * part), key=turns)
+
+
 def waiting(elements: Iterable[int], size: int) -> int:
     """Turns that some elements of so many bytes, wanted at once, take beyond the first as their words are in one
     bank."""

@@ -24,6 +24,7 @@ from sterna.schedule.strategies.analysis import (
     stages_apart,
     worth_keeping,
 )
+from sterna.schedule.strategies.group_banks import between_runs
 from sterna.schedule.strategies.group_neighbours import neighbours_along
 from sterna.schedule.strategies.group_row_threads import LAST, Roles, Rows
 from sterna.te.expr import Reduce
@@ -179,8 +180,11 @@ class _Steps(Rows):
             while lanes:
                 _, lane = s.split(name, reduced, lanes)
                 # Threads side by side have parts side by side, in banks of their own: of one row, or of as many rows.
-                part = s.rfactor(name, lane, outermost=self.group.across == "thread.x")
+                beside = self.group.across == "thread.x"
+                part = s.rfactor(name, lane, outermost=beside)
                 self._shared(part, role, block, shared, "lane", brought)
+                if beside and (padding := between_runs(self.group.rows, self.group.each, s.stages[part].tensor.dtype)):
+                    s.pad_rows(part, padding)
                 brought = ()
                 reduced, lanes = "lane", at_least(lanes) // STEP if lanes > LAST else 0
         self._shared(name, role, block, shared)
