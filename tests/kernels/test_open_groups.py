@@ -17,7 +17,7 @@ from sterna.loops.prove import Range, at_least_zero
 from sterna.te.position import is_rest, quotient
 from support import device_bundles
 from support.compiling import check
-from support.open_networks import encoder, rows
+from support.open_networks import encoder, images, rows
 
 DIMS = {"batch": (1, 8), "seq": (1, 48)}
 
@@ -42,11 +42,25 @@ def test_what_is_known_of_a_quotient_by_a_size() -> None:
 
 
 def test_kernels_over_open_dimensions_have_groups() -> None:
-    for network, dims in ((rows(), {"batch": (1, 4), "length": (2, 40)}), (encoder(), DIMS)):
+    open_rows, open_batch = {"batch": (1, 4), "length": (2, 40)}, {"batch": (1, 8)}
+    for network, dims in ((rows(), open_rows), (encoder(), DIMS), (images(), open_batch)):
         kernels = compile_model(network, "opencl", None, dims).kernels
         alone = [k.function.name for k in kernels if k.place == "opencl" and not k.function.has_threads]
         assert alone == []
         assert all(kernel.place == "opencl" for kernel in kernels)
+
+
+@pytest.mark.family("opencl")
+def test_an_open_batch_of_images(tmp_path: Any) -> None:
+    dims, everywhere, random = {"batch": (1, 8)}, {"*": "opencl"}, np.random.default_rng(0)
+    with (
+        device_bundles.opencl(tmp_path),
+        sterna.compile(images(), "opencl", dims=dims, device_for=everywhere) as there,
+        sterna.compile(images(), dims=dims, generator="llvm") as here,
+    ):
+        for batch in (1, 5, 8):
+            given_ = {"x": random.standard_normal((batch, 3, 22, 22)).astype(np.float32)}
+            check(there.run(given_), here.run(given_), 1e-4)
 
 
 @pytest.mark.family("opencl")

@@ -11,12 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
-from sterna.ir.integer import Int, Symbol, of, symbol
+from sterna.ir.integer import Int, Symbol, as_int, of, symbol
 from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
 from sterna.targets.target import Threads
+from sterna.te.layout import Layout
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support import opencl_host
 from support.open_kernels import computed, program_of
 from support.thread_programs import WIDE
 
@@ -158,3 +164,19 @@ def test_rows_of_a_sequence_that_meet_are_refused() -> None:
 
     with pytest.raises(SternaError, match="it cannot be told which elements of y threads touch"):
         verify_threads(replace(program, body=longer(program.body)))
+
+
+@pytest.mark.parametrize(("row", "image", "apart"), [(33, 373, True), (32, 373, False), (33, 362, False)])
+def test_elements_of_images_in_larger_ones(row: int, image: int, apart: bool) -> None:
+    """An open batch of images of 11 rows of 33 elements, channels first, in storage whose rows lie so far apart."""
+    x = placeholder("x", (BATCH, 3, 11, 11))
+    y = compute("y", (BATCH, 11, 11, 3), lambda n, i, j, c: x[n, c, i, j])
+    strides = tuple(as_int(n) for n in (image, row, 3, 1))
+    layout = Layout(strides, as_int(7), BATCH * 373 + 7)
+    context = Context(opencl_host.opencl_target(groups=True), strides={"y": strides})
+    schedule = propose(Kernel("moved", (x,), (), (y,)), context)
+    if apart:
+        finish(lower(schedule, {"y": layout}))
+        return
+    with pytest.raises(SternaError, match="it cannot be told which elements of y threads touch"):
+        finish(lower(schedule, {"y": layout}))

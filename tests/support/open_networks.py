@@ -65,6 +65,24 @@ class OpenGraph:
         return made
 
 
+def images() -> onnx.ModelProto:
+    """Convolutions over an open batch of images: transposes, pads, tiles of channels, pooling, shuffled halves."""
+    g = OpenGraph(seed=3)
+    x = g.input("x", ["batch", 3, 22, 22])
+
+    def conv(x: str, into: int, each: int, side: int, **attributes: Any) -> str:
+        w = g.constant((g.random.standard_normal((into, each, side, side)) / (side * each**0.5)).astype(np.float32))
+        return g.node("Relu", g.node("Conv", x, w, pads=[side // 2] * 4, **attributes))
+
+    x = g.node("MaxPool", conv(x, 24, 3, 3), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    left = conv(conv(x, 24, 1, 3, group=24), 58, 24, 1)
+    x = g.node("Concat", left, conv(x, 58, 24, 1), axis=1)
+    x = g.node("Reshape", x, g.integers(0, 2, 58, 11, 11))
+    x = g.node("Reshape", g.node("Transpose", x, perm=[0, 2, 1, 3, 4]), g.integers(0, 116, 11, 11))
+    g.output(conv(conv(x, 116, 1, 3, group=116, strides=[4, 4]), 232, 116, 1))
+    return g.finished("images")
+
+
 def decoder(layers: int = 2, width: int = 16, heads: int = 2, words: int = 40) -> onnx.ModelProto:
     """A GPT with its key-value cache as inputs and outputs: `past` positions are known, `step` words are new."""
     g = OpenGraph(seed=9)

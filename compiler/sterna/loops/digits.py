@@ -6,6 +6,7 @@ as fused axes are taken apart. A task is known by its digits. So tasks are apart
     digit * step + rest,  0 <= rest < step
 
 for the first digit, where the rest is made of the other digits in the same way, and at the end of what one task does.
+Where positions are made of the number of a thread among those of all tasks, its digits tell threads apart, too.
 
 Threads are compared number by number (`touched`, `barriers`), which takes steps that are numbers. `with_known_steps`
 gives positions such steps: of rows of an open length, where every element is known to lie within its row.
@@ -14,10 +15,11 @@ gives positions such steps: of rows of an open length, where every element is kn
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import gcd, prod
 
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, of
+from sterna.ir.extremum import Extremum
+from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.ir.remainders import rejoined
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
@@ -44,6 +46,13 @@ class Elements:
         first, last = (rejoined(n.substitute(values)) for n in (self.first, self.last))
         return Elements(first, last, known, self.ranges)
 
+    def numbered(self, begin: Int, threads: Mapping[Symbol, int]) -> Elements:
+        """With a number less the one that thread 0 has in the place of threads' symbols, which begin at numbers of
+        their own."""
+        values: dict[Atom, Int] = {s: begin + first for s, first in threads.items()}
+        ranges = {s: r for s, r in self.ranges.items() if s not in threads}
+        return replace(self.with_digits(values), ranges=ranges)
+
     def positions(self) -> tuple[Int, ...]:
         return (self.first, self.last, *self.known)
 
@@ -63,7 +72,66 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[Th
     Args:
         accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
     """
-    elements, digits = [elements_of(a, counts) for a in accesses], [task]
+    return _known_by(task, _beside_each_other([elements_of(a, counts) for a in accesses]))
+
+
+def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]) -> bool:
+    """Whether it is proved that no two threads, of whichever tasks, touch one element: positions are made of
+    (task - first task) * threads + thread alone.
+
+    Args:
+        accesses: to one buffer; counts: threads along each axis.
+    """
+    axes = [axis for axis, count in counts.items() if count > 1]
+    if len(axes) != 1:
+        return False
+    known = (n_tasks - 1 - of(task),)
+    threads = [{s: n for s, (axis, n) in a.place.threads.items() if axis == axes[0]} for a in accesses]
+    elements = [_decided(elements_of(a, counts), known) for a in accesses]
+    firsts = [_first_tasks(each.known, task) for each in elements]
+    for first in firsts[0]:
+        if all(first in other for other in firsts):
+            number = Symbol("number", 0, None)
+            begin = of(number) - (of(task) - first) * counts[axes[0]]
+            numbered = [each.numbered(begin, own) for each, own in zip(elements, threads, strict=True)]
+            mixed = any(task in n.symbols() for each in numbered for n in (each.first, each.last))
+            if not mixed and _known_by(number, _beside_each_other(numbered)):
+                return True
+    return False
+
+
+def _first_tasks(known: Sequence[Int], task: Symbol) -> list[Int]:
+    """The numbers that a task's is known not to be below: 0, and those of conditions."""
+    found = (of(task) - fact for fact in known)
+    return [ZERO, *(first for first in found if task not in first.symbols())]
+
+
+def _decided(elements: Elements, more: Sequence[Int]) -> Elements:
+    """The same without minima and maxima of which conditions say what they are.
+
+    Args:
+        more: integers that are not negative.
+    """
+    known = (*elements.known, *more)
+    for atom in [a for n in elements.positions() for a in n.atoms() if isinstance(a, Extremum)]:
+        a, b = atom.operands
+        for chosen, other in ((a, b), (b, a)):
+            difference = other - chosen if atom.kind == "min" else chosen - other
+            if at_least_zero(difference, elements.ranges, known):
+                elements = elements.with_digits({atom: chosen})
+                break
+    return replace(elements, known=(*elements.known, *more))
+
+
+def _beside_each_other(elements: Sequence[Elements]) -> list[Elements]:
+    """Less the least number that all positions have in common."""
+    least = min((each.first.const for each in elements), default=0)
+    return [each.less(as_int(least)) for each in elements]
+
+
+def _known_by(number: Symbol, elements: Sequence[Elements]) -> bool:
+    """Whether elements at the same position are of one number."""
+    digits = [number]
     ranges: dict[Symbol, Range] = {}  # of remainders: how great a quotient is, positions say
     while (found := _division(elements, digits)) is not None:
         atom, digit, divisor = found
@@ -77,6 +145,8 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[Th
         place = digits.index(digit)
         digits[place : place + 1] = [high, low]
         ranges[low] = Range(ZERO, divisor - 1)
+        if (whole := ranges.pop(digit, None)) is not None and divisor.is_const:
+            ranges[high] = Range(ZERO, whole.greatest // int(divisor))
     return _apart(elements, digits, ranges)
 
 
@@ -115,15 +185,16 @@ def _apart(elements: Sequence[Elements], digits: Sequence[Symbol], ranges: Mappi
     """
     if not digits:
         return True
-    digit, *others = digits
-    rest = _without_digit(elements, digit, others, {d: ranges[d] for d in others if d in ranges})
-    if rest is not None:
-        return _apart(rest, others, ranges)
+    for digit in digits:
+        others = [d for d in digits if d != digit]
+        rest = _without_digit(elements, digit, others, {d: ranges[d] for d in others if d in ranges})
+        if rest is not None:
+            return _apart(rest, others, ranges)
     # Rows of what a task has: elements that meet are of one row, whichever task's.
     known = {d: ranges[d] for d in digits if d in ranges}
     rows = _in_rows(elements, known)
     if rows is None:
-        columns = _in_known_rows(elements, digit, known)
+        columns = _in_known_rows(elements, digits, known)
     else:
         columns = rows.columns if rows.common == ZERO else None
     return columns is not None and _apart(columns, digits, ranges)
@@ -160,43 +231,60 @@ def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _R
     """Rows an open step apart that symbols of a thread's own number; None if positions are not of this form, with one
     step and one common part."""
     own = {s for each in elements for s in each.ranges}
-    mixed = {m for each in elements for m in each.first.terms if len(m) > 1 and any(a in own for a in m)}
-    steps = {tuple(a for a in m if a not in own) for m in mixed}
-    if len(steps) != 1 or any(sum(a in own for a in m) != 1 for m in mixed):
+
+    def is_own(atom: Atom) -> bool:
+        return bool(found := Int({(atom,): 1}, 0).symbols()) and found <= own
+
+    mixed = {m: c for each in elements for m, c in each.first.terms.items() if len(m) > 1 and any(map(is_own, m))}
+    steps = {tuple(a for a in m if not is_own(a)) for m in mixed}
+    if len(steps) != 1 or any(sum(map(is_own, m)) != 1 for m in mixed):
         return None
-    (step,) = steps
-    size = Int({step: 1}, 0)
+    (step,), times = steps, gcd(*mixed.values())
+    size = Int({step: times}, 0)
     commons, numbers, columns = set[Int](), list[Int](), list[Elements]()
     for each in elements:
         row, common = dict[tuple[Atom, ...], int](), dict[tuple[Atom, ...], int]()
         for monomial, coefficient in each.first.terms.items():
             if monomial in mixed:
-                row[tuple(a for a in monomial if a in own)] = coefficient
-            elif all(a in monomial for a in step) and not any(a in own for a in monomial):
+                row[tuple(a for a in monomial if is_own(a))] = coefficient // times
+            elif all(a in monomial for a in step) and not any(map(is_own, monomial)):
                 common[monomial] = coefficient
-        number = Int(row, common.pop(next(iter(size.terms)), 0))
-        commons.add(Int(common, 0))
+        beside = common.get(step, 0) // times
+        if beside:
+            common[step] -= beside * times
+        number = Int(row, beside)
+        shared = Int({m: c for m, c in common.items() if c}, 0)
+        commons.add(shared)
         numbers.append(number)
-        columns.append(each.less(size * number + Int(common, 0)))
+        columns.append(each.less(size * number + shared))
     if len(commons) != 1 or not all(each.is_within(size, others) for each in columns):
         return None
     return _Rows(next(iter(commons)), numbers, columns)
 
 
 def _in_known_rows(
-    elements: Sequence[Elements], digit: Symbol, others: Mapping[Symbol, Range]
+    elements: Sequence[Elements], digits: Sequence[Symbol], others: Mapping[Symbol, Range]
 ) -> list[Elements] | None:
-    """The columns of rows that are a number of elements apart, further than a digit's steps."""
+    """The columns of rows that are a number of elements apart, further than the digits' steps: rows that symbols of a
+    thread's own number, or those of a thread alone."""
     own = {s for each in elements for s in each.ranges}
-    step = max(abs(each.first.coefficient(digit) or 0) for each in elements)
-    steps = {c for each in elements for m, c in each.first.terms.items() if len(m) == 1 and m[0] in own and c > step}
-    if step == 0 or not steps or any(c % min(steps) for c in steps):
-        return None
-    size, columns = min(steps), list[Elements]()
-    for each in elements:
-        whole = Int({m: c for m, c in each.first.terms.items() if m[0] in own and len(m) == 1 and c > step}, 0)
-        columns.append(each.less(whole + each.first.const // size * size))
-    return columns if all(each.is_within(as_int(size), others) for each in columns) else None
+    step = max(abs(each.first.coefficient(digit) or 0) for each in elements for digit in digits)
+
+    def is_row(monomial: Monomial, coefficient: int) -> bool:
+        return coefficient > step and Int({monomial: 1}, 0).symbols() <= own
+
+    steps = {c for each in elements for m, c in each.first.terms.items() if is_row(m, c)}
+    between = gcd(*(each.first.const for each in elements))
+    for size in dict.fromkeys((min(steps, default=0), between)):
+        if step == 0 or size <= step or any(c % size for c in steps):
+            continue
+        columns = list[Elements]()
+        for each in elements:
+            whole = Int({m: c for m, c in each.first.terms.items() if is_row(m, c)}, 0)
+            columns.append(each.less(whole + each.first.const // size * size))
+        if all(each.is_within(as_int(size), others) for each in columns):
+            return columns
+    return None
 
 
 def with_known_steps(elements: Sequence[Elements]) -> list[Int] | None:
@@ -222,8 +310,16 @@ def _reach(column: Int, ranges: Mapping[Symbol, Range]) -> int | None:
     """How far from 0 a column can be."""
     far = abs(column.const)
     for monomial, coefficient in column.terms.items():
-        ends = [ranges[a].greatest for a in monomial if isinstance(a, Symbol) and a in ranges]
-        if len(ends) < len(monomial) or not all(end.is_const for end in ends):
+        ends = [end for a in monomial if (end := _furthest(a, ranges)) is not None]
+        if len(ends) < len(monomial):
             return None
-        far += abs(coefficient) * prod(max(1, abs(int(end))) for end in ends)
+        far += abs(coefficient) * prod(max(1, end) for end in ends)
     return far
+
+
+def _furthest(atom: Atom, ranges: Mapping[Symbol, Range]) -> int | None:
+    """How far from 0 a thread's own symbol, or a quotient or a remainder of it, can be."""
+    if isinstance(atom, Symbol):
+        end = ranges[atom].greatest if atom in ranges else None
+        return abs(int(end)) if end is not None and end.is_const else None
+    return None if atom.lo is None or atom.hi is None else max(abs(atom.lo), abs(atom.hi))

@@ -27,7 +27,7 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.digits import apart_by_digits, elements_of, with_known_steps
+from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, with_known_steps
 from sterna.loops.program import Buffer, Function
 from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, race
 from sterna.te import expr as E
@@ -369,7 +369,16 @@ class _Task:
     def threads_meet(self, accesses: Sequence[Access]) -> bool:
         if (known := with_known_steps([elements_of(a, self.counts) for a in accesses])) is not None:
             accesses = [replace(a, index=index) for a, index in zip(accesses, known, strict=True)]
-        return any(race(*part) for part in self.touched.by_thread(accesses))
+        try:
+            return any(race(*part) for part in self.touched.by_thread(accesses))
+        except UnknownError:
+            if self.task is not None and self.numbered(accesses, self.task):
+                return False
+            raise
+
+    def numbered(self, accesses: Sequence[Access], task: Symbol) -> bool:
+        """Whether every thread of all tasks has elements of its own, by its number among all."""
+        return apart_by_number(accesses, task, self.n_tasks, self.counts)
 
     def meet(self, a: Access, b: Access, same_thread: bool) -> bool:
         """Whether one thread touches an element by both."""
@@ -398,7 +407,9 @@ class _Task:
                 return False
         parts = self.touched.parts_of_tasks(accesses)
         if parts is None or any(self.touched.unknown(a) for a in accesses):
-            return self.task is None or not apart_by_digits(accesses, self.task, self.counts)
+            return self.task is None or not (
+                apart_by_digits(accesses, self.task, self.counts) or self.numbered(accesses, self.task)
+            )
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
             chosen = [a for a in accesses if a.writes == writing]
