@@ -32,7 +32,7 @@ def write_source(packed: Packed, context: PassContext) -> Written:
         text = source(KernelSet(context.model, functions, comments), context.target, printed)
         return replace(written, source=text)
     here, there = (_kernels_of(written, context.model, place) for place in (CPU, device.kind))
-    text = source(here, context.host) if here.functions else ""
+    text = source(here, context.host) if here.functions or not there.functions else ""
     return replace(written, source=text, module=module(there, context.target) if there.functions else "")
 
 
@@ -54,7 +54,8 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
     libraries = []
     if context.target.device is not None:
         here = _kernels_of(written, context.model, CPU)
-        if here.functions and context.host.library:
+        # A bundle has kernels of a device or a library, also where nothing is computed.
+        if (here.functions or not written.kernels) and context.host.library:
             data = build_library(here.functions, here.comments, context.model, replace(options, target=context.host))
             kernels = tuple(kernel for kernel in written.kernels if kernel.place == CPU)
             libraries.append(Library(context.host.library, context.host, data, kernels))

@@ -108,6 +108,16 @@ def test_sizes_that_the_model_computes() -> None:
             check(there.run(given), here.run(given), 1e-5)
 
 
+def test_nothing_to_compute(tmp_path: Path) -> None:
+    """A bundle without a single kernel: its output has no elements."""
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        net (float[2, 0] x) => (float[0, 3] y) <int64[2] shape = {0, 3}> { y = Reshape <allowzero = 1> (x, shape) }""")
+    for target in ("opencl", "webgpu"):
+        assert json.loads((compile_to(tmp_path / target, model, target) / "graph.json").read_text())["library"]
+    with load(tmp_path / "opencl") as bundle:
+        assert bundle.run({"x": np.zeros((2, 0), np.float32)})["y"].shape == (0, 3)
+
+
 def test_open_sizes() -> None:
     device_bundles.open_sizes("opencl")
 
