@@ -66,6 +66,11 @@ class Tuning(Protocol):
         ...
 
     @property
+    def machines(self) -> tuple[str, ...]:
+        """The processors and devices that they were measured on."""
+        ...
+
+    @property
     def snapshot(self) -> str:
         """The hash of the choices that were taken."""
         ...

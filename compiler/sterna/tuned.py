@@ -65,6 +65,11 @@ class Best:
         return len(self._parts)
 
     @property
+    def machines(self) -> tuple[str, ...]:
+        """The processors and devices that they were measured on."""
+        return tuple(sorted({each.machine for each in (self._used | self._parts).values()}))
+
+    @property
     def snapshot(self) -> str:
         """The hash of the choices that were taken."""
         rows = [(kernel, to_json(each.choice)) for kernel, each in sorted((self._used | self._parts).items())]

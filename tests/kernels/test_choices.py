@@ -55,7 +55,7 @@ class Drawn:
 
     seed: int
     traces: list[Trace] = field(default_factory=list)
-    snapshot = ""
+    snapshot, machines = "", ()
     parts = 0
     refusals: int = 0
 

@@ -23,7 +23,7 @@ from onnx import TensorProto, helper
 import sterna
 import sterna.api
 from sterna.choices import Choice
-from sterna.cli import program
+from sterna.cli import program, tune
 from sterna.driver import compile_graph, outline_of, reading
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import read_model
@@ -95,6 +95,7 @@ def test_a_search_and_what_compile_makes_of_it(model: Path, records: Path, tmp_p
     made = run("compile", model, "-g", "llvm", "-o", tmp_path / "tuned", "--json")
     tuned = json.loads(made.stdout)["tuning"]
     assert tuned["kernels"] == len(won | {other.kernel})
+    assert tuned.pop("machines") == [other.machine]
     assert json.loads((tmp_path / "tuned" / "graph.json").read_text())["tuning"] == tuned
     assert "tuning" not in json.loads(run("compile", model, "--no-tuning", "-o", tmp_path / "plain", "--json").stdout)
     x = {"x": np.random.default_rng(1).standard_normal((4, DEPTH)).astype(np.float32)}
@@ -458,6 +459,18 @@ def test_a_choice_that_leads_to_no_loops_is_left(model: Path, monkeypatch: pytes
     assert made.source == plain.source
 
 
+def test_how_long_a_search_goes_on_is_said(model: Path, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Database(records) as database:
+        tuner = Tuner(read_model(Source.of(model), reading(Options(host()))), Options(host()), database)
+    monkeypatch.setattr(tune.time, "monotonic", lambda: tuner.started + 60)
+    assert tune.stage(tuner, 500, None) == "0 of 500 trials; Ctrl-C ends the search"
+    assert "at most 19 min left" in tune.stage(tuner, 500, 1200)
+    tuner.trials = 50
+    assert "50 of 500 trials, at most 9 min left" in tune.stage(tuner, 500, 7200)
+    assert "at most 12 s left" in tune.stage(tuner, 60, 7200)
+    assert "at most 1 h 39 min left" in tune.stage(tuner, 5000, None)
+
+
 @pytest.mark.parametrize("name", ["model", "log", "export", "import", "merge", "plot"])
 def test_every_part_has_help(name: str) -> None:
     shown = run("tune", name, "--help")
@@ -504,16 +517,18 @@ def test_a_device_beside_the_processor(model: Path, records: Path, tmp_path: Pat
         assert report.trials == 6
         with Database(records) as database:
             trials = database.trials()
-            assert {r.machine for r in trials} == {r.toolchain for r in trials} == {describe("opencl")}
+            names = [{r.machine for r in trials}, {r.toolchain for r in trials}, {r.device for r in trials}]
+            assert names == [{describe("opencl")}] * 3
             assert len({len(r.features) for r in trials if r.features}) == 1
             best = {r.kernel: r.choice for r in trials if r.explorer == "grid" and r.samples}
             for kernel, choice in best.items():
-                own = (kernel, target_id(load_target("opencl")), "opencl", "")
-                database.confirm(Confirmed(*own, choice, "[]", 2.0, 1.0, "s", "", 0.0))
+                own = (kernel, target_id(load_target("opencl")), "opencl", "a GPU")
+                database.confirm(Confirmed(*own, choice, "[]", 2.0, 1.0, "s", "a GPU", 0.0))
         with sterna.compile(model, "opencl") as tuned, sterna.compile(model) as here:
             feeds = random_inputs(here.inputs, 3)
             np.testing.assert_allclose(tuned.run(feeds)["y"], here.run(feeds)["y"], 1e-4, 1e-4)
-            assert json.loads((Path(tuned.directory) / "graph.json").read_text())["tuning"]
+        said = run("compile", model, "-t", "opencl", "-o", tmp_path / "bundle").stdout
+        assert "as tuned on a GPU" in said
 
 
 def test_the_function(model: Path) -> None:

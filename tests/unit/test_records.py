@@ -29,7 +29,7 @@ from sterna.targets.description import load_target
 from sterna.tuned import Best, best_of
 from sterna.tuning import prior
 from sterna.tuning.cost_model import CostModel, is_installed
-from sterna.tuning.curves import best_so_far, svg, terminal
+from sterna.tuning.curves import best_so_far, svg, terminal, terminal_predicted
 from sterna.tuning.explorers import EXPLORERS, Space, best, best_and_new
 from sterna.tuning.prior import MOST_OF_ONE, rows_of, spread, to_bytes
 
@@ -305,6 +305,11 @@ def test_curves_and_pictures() -> None:
     curves = best_so_far(records)
     assert curves == {"evolution": [0.25, 0.25, 0.5, 1.0], "random": [0.25, 0.25, 0.5]}
     assert terminal(curves)[0].endswith("1.000 after 4")
+    (line,) = terminal_predicted([(0.1, 0.2), (0.3, 0.4), (0.2, 0.2), (0.9, 1.0)])
+    assert (
+        line == f"predicted  {chr(0x2582)}{chr(0x2582)}{chr(0x2584)}{chr(0x2588)} rank correlation 0.95 over 4 trials"
+    )
+    assert terminal_predicted([(0.5, 1.0)]) == []
     pytest.importorskip("pygal", reason="pygal is not installed here")
     best, predicted = svg(records)
     assert b"<svg" in best

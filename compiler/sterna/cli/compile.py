@@ -168,7 +168,7 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "generator": compiled.options.generator,
         "weights": compiled.options.weights,
         **({"math": math_json(compiled.math)} if compiled.math is not None else {}),
-        **({"tuning": tuning} if (tuning := tuning_json(compiled)) else {}),
+        **({"tuning": tuning} if (tuning := _tuning(compiled)) else {}),
         **({"fitted": compiled.fitted.json()} if compiled.fitted is not None else {}),
         **({"fetched": asdict(fetched)} if (fetched := fetched_of(compiled)) is not None else {}),
         "threads": compiled.options.threads,
@@ -184,6 +184,13 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "files": written.sizes,
         "others": list(written.others),
     }
+
+
+def _tuning(compiled: Compiled) -> dict[str, Any]:
+    """What was tuned, and where that was measured."""
+    found = tuning_json(compiled)
+    machines = compiled.options.tuning.machines if found and compiled.options.tuning is not None else ()
+    return {**found, "machines": [*machines]} if found else {}
 
 
 def _signature(compiled: Compiled) -> tuple[list[Signature], list[Signature]]:
@@ -217,8 +224,9 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     if "tuning" in summary:
         tuned = summary["tuning"]
         parts = f", {tuned['parts']} choices of what is one kernel or how tensors lie" if "parts" in tuned else ""
-        words = f"{tuned['kernels']} of them as tuned{parts} (snapshot {tuned['snapshot']})"
-        out.print(f"  {words}; --no-tuning: as the rules say\n", soft_wrap=True)
+        on = f" on {', '.join(tuned['machines'])}" if tuned["machines"] else ""
+        words = f"{tuned['kernels']} of them as tuned{on}{parts} (snapshot {tuned['snapshot']})"
+        out.print(f"  {escape(words)}; --no-tuning: as the rules say\n", soft_wrap=True)
     if compiled.fitted is not None:
         out.print(f"  {escape(compiled.fitted.text)}\n", soft_wrap=True)
     if (fetched := fetched_of(compiled)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,7 +137,7 @@ def model_command(
     with measurer(on, dask, asked) as found:
         graph = read_model(Source.of(model), reading(asked))
         feeds = None if data is None else feeds_of(graph, data)
-        with Database(records or default_place()) as database, _shown(as_json, trials) as watch:
+        with Database(records or default_place()) as database, _shown(as_json, trials, seconds) as watch:
             tuner = Tuner(
                 graph, asked, database, explorer=explorer, seed=seed, measurer=found, watch=watch, feeds=feeds
             )
@@ -150,20 +151,32 @@ def model_command(
 
 
 @contextmanager
-def _shown(quiet: bool, trials: int) -> Iterator[Callable[[Tuner], None]]:
+def _shown(quiet: bool, trials: int, seconds: float | None) -> Iterator[Callable[[Tuner], None]]:
     """Shows how far the tuner is, on standard error while a terminal looks."""
     if quiet or not sys.stderr.isatty():
         yield lambda tuner: None
         return
     with Live(console=console(sys.stderr), transient=True, refresh_per_second=4) as live:
-        yield lambda tuner: live.update(_kernels(tuner.kernels, tuner.unit, _stage(tuner, trials)))
+        yield lambda tuner: live.update(_kernels(tuner.kernels, tuner.unit, stage(tuner, trials, seconds)))
 
 
-def _stage(tuner: Tuner, trials: int) -> str:
-    """What the tuner is at."""
+def stage(tuner: Tuner, trials: int, seconds: float | None) -> str:
+    """What the tuner is at, and about how long the search goes on at most: it may end earlier."""
     if tuner.confirming:
         return "the best are measured once more, in turns with the rules' own; Ctrl-C ends that"
-    return f"{tuner.trials} of {trials} trials; Ctrl-C ends the search"
+    passed = time.monotonic() - tuner.started
+    left = [] if seconds is None else [max(0.0, seconds - passed)]
+    left += [passed / tuner.trials * (trials - tuner.trials)] if tuner.trials else []
+    words = f", at most {_minutes(min(left))} left" if left else ""
+    return f"{tuner.trials} of {trials} trials{words}; Ctrl-C ends the search"
+
+
+def _minutes(seconds: float) -> str:
+    """A time to wait: 40 s, 12 min, 1 h 5 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _kernels(kernels: list[Progress] | tuple[Progress, ...], unit: str, title: str | None = None) -> Table:
@@ -350,15 +363,16 @@ def merge_command(files: tuple[Path, ...], records: Path | None) -> None:
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for SVG pictures.")
 @records_option
 def plot_command(output: Path | None, records: Path | None) -> None:
-    """Draw the best of each explorer over its trials.
+    """Draw the best of each explorer over its trials, and how fast the cost
+    model's predictions were.
 
-    With --output also what the cost model predicts, as SVG.
+    With --output both also as SVG.
     """
-    from sterna.tuning.curves import best_so_far, svg, terminal  # noqa: PLC0415
+    from sterna.tuning.curves import best_so_far, predicted, svg, terminal, terminal_predicted  # noqa: PLC0415
 
     with _database(records) as database:
         trials = database.trials()
-    for line in terminal(best_so_far(trials)):
+    for line in (*terminal(best_so_far(trials)), *terminal_predicted(predicted(trials))):
         echo(line)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)

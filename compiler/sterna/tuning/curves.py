@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from sterna.errors import error
 from sterna.records import Record
@@ -69,6 +73,31 @@ def terminal(curves: Curves, width: int = 60) -> list[str]:
         bars = "".join(_BARS[min(len(_BARS) - 1, int(value * (len(_BARS) - 1) + 0.5))] for value in shown)
         lines.append(f"{name:10} {bars} {curve[-1]:.3f} after {len(curve)}")
     return lines
+
+
+def terminal_predicted(points: Sequence[tuple[float, float]], width: int = 60) -> list[str]:
+    """Measured speeds as a line of bars, of the trials from those that were predicted to be slow to the fast ones: it
+    rises where the cost model is right. With it, how well the orders agree (Spearman's rank correlation)."""
+    if len(points) < 2:
+        return []
+    speeds = [speed for _, speed in sorted(points)]
+    count = min(width, len(speeds))
+    ends = [len(speeds) * n // count for n in range(count + 1)]
+    means = [sum(speeds[a:b]) / (b - a) for a, b in pairwise(ends)]
+    bars = "".join(_BARS[min(len(_BARS) - 1, int(value * (len(_BARS) - 1) + 0.5))] for value in means)
+    return [f"{'predicted':10} {bars} rank correlation {_correlation(points):.2f} over {len(points)} trials"]
+
+
+def _correlation(points: Sequence[tuple[float, float]]) -> float:
+    ranks = np.array([_ranks([point[side] for point in points]) for side in (0, 1)])
+    return float(np.corrcoef(ranks)[0, 1]) if (ranks.std(axis=1) > 0).all() else 0.0
+
+
+def _ranks(values: Sequence[float]) -> npt.NDArray[np.float64]:
+    """The places of values in order; equal ones share the mean of theirs."""
+    _, inverse, counts = np.unique(np.array(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse], np.float64)
 
 
 def svg(records: Sequence[Record]) -> tuple[bytes, bytes]:

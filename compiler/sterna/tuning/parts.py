@@ -51,7 +51,7 @@ class Decided:
         choices: by the fingerprints of parts.
     """
 
-    kernels, snapshot = 0, ""
+    kernels, snapshot, machines = 0, "", ()
 
     def __init__(self, choices: Mapping[str, Choice] | None = None):
         self.choices = choices or {}

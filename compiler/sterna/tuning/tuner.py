@@ -171,10 +171,16 @@ class Tuner:
         self.unit = self._measurer.unit
         self.toolchain = maker(options, self._measurer.devices[0])
         self.machine = machine(options, self._measurer.devices[0])
+        self._devices = tuple(map(self._recorded, self._measurer.devices))
         self._watch = watch or (lambda tuner: None)
         known = prior_of(options.target) if prior is None else prior
         self._model = CostModel(known) if model and is_installed() and explorer not in (*PLAIN, *BLACK_BOXES) else None
         self._rng = random.Random(seed)
+
+    def _recorded(self, device: str) -> str:
+        """What records call a device of the measurer: one that is driven from here by the name that its driver says,
+        since another machine with these records may have another one."""
+        return self.machine if self.options.target.device is not None and not device else device
 
     def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
         """Searches until so many trials are made, the time is over, nothing gains any more or somebody interrupts;
@@ -229,7 +235,7 @@ class Tuner:
         for each in self.parts:
             self.records.confirm(
                 Confirmed(
-                    each.part, self.target, self.options.target.name, self._measurer.devices[0], each.choice, "[]",
+                    each.part, self.target, self.options.target.name, self._devices[0], each.choice, "[]",
                     min(each.before), min(each.after), self.unit, self.machine, time.time(),
                 )
             )  # fmt: skip
@@ -242,7 +248,7 @@ class Tuner:
         """What a choice for a part was measured to take, as a share of what it took by the rule."""
         own = [
             record
-            for device in self._measurer.devices
+            for device in self._devices
             for record in self.records.trials(part, self.target, device, self.toolchain)
         ]
         rule = next((record.cost for record in own if record.explorer == "rules"), None)
@@ -260,7 +266,7 @@ class Tuner:
                 self.records.add(
                     Record(
                         tried.part, tried.name, self.target, self.options.target.name, self.toolchain,
-                        self._measurer.devices[0], self.unit, choice, "[]", samples, wrong, (), explorer, self.machine,
+                        self._devices[0], self.unit, choice, "[]", samples, wrong, (), explorer, self.machine,
                         time.time(),
                     )
                 )  # fmt: skip
@@ -269,7 +275,7 @@ class Tuner:
     def _known_cost(self, task: Task) -> float:
         self.current = task.name
         own = (task.kernel, self.target)
-        costs = [r.cost for on in self._measurer.devices for r in self.records.trials(*own, on, self.toolchain)]
+        costs = [r.cost for on in self._devices for r in self.records.trials(*own, on, self.toolchain)]
         if not costs:
             trial = self._measurer.measure(task, {})
             self._keep(Progress(task), trial, "rules")
@@ -302,7 +308,7 @@ class Tuner:
                 continue
             each.before = each.best = min(default.samples)
             self._keep(each, default, "rules")
-            for device in self._measurer.devices:
+            for device in self._devices:
                 for known in self.records.trials(each.task.kernel, self.target, device, self.toolchain):
                     self._count(each, known.choice, known.cost, known.steps)
                     if known.error.startswith(INTERNAL):
@@ -362,9 +368,8 @@ class Tuner:
     def _keep(self, progress: Progress, trial: Trial, explorer: str) -> None:
         task, name = progress.task, self.options.target.name
         record = Record(
-            task.kernel, task.name, self.target, name, self.toolchain, trial.device, self.unit, trial.choice,
-            trial.steps,
-            trial.samples, trial.error, trial.features, explorer, self.machine, time.time(),
+            task.kernel, task.name, self.target, name, self.toolchain, self._recorded(trial.device), self.unit,
+            trial.choice, trial.steps, trial.samples, trial.error, trial.features, explorer, self.machine, time.time(),
         )  # fmt: skip
         self.records.add(record)
         before = progress.best
@@ -380,7 +385,7 @@ class Tuner:
         self.records.add(
             Record(
                 progress.task.kernel, progress.task.name, self.target, self.options.target.name, self.toolchain,
-                self._measurer.devices[0], self.unit, choice, "", (), why, (), self._explorer, self.machine,
+                self._devices[0], self.unit, choice, "", (), why, (), self._explorer, self.machine,
                 time.time(),
             )
         )  # fmt: skip
@@ -406,7 +411,7 @@ class Tuner:
             if own.device == place:
                 before += rules.samples
                 after += own.samples
-        for device in self._measurer.devices:
+        for device in self._devices:
             self.records.forget(task.kernel, self.target, device)
         if not before or not after or statistics.median(after) >= WINS * statistics.median(before):
             return
@@ -416,7 +421,7 @@ class Tuner:
                 task.kernel,
                 self.target,
                 self.options.target.name,
-                place,
+                self._recorded(place),
                 progress.choice,
                 progress.steps,
                 progress.before,
@@ -447,7 +452,7 @@ class Tuner:
             each.confirmed = False
             dropped.append(each.task.kernel)
         for name in dropped:
-            for device in self._measurer.devices:
+            for device in self._devices:
                 self.records.forget(name, self.target, device)
 
     def _remember(self) -> None:
@@ -457,7 +462,7 @@ class Tuner:
         found, name = self.algorithms.measured, self.options.target.name
         self.records.decide(
             Algorithms(
-                model_id(self._graph), self._graph.name, self.target, name, self._measurer.devices[0], found.bound,
+                model_id(self._graph), self._graph.name, self.target, name, self._devices[0], found.bound,
                 self.algorithms.ways, found.error, found.data, self.whole.before, self.whole.after, self.unit,
                 self.machine, time.time(),
             )
