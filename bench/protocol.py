@@ -209,8 +209,10 @@ class Bench:
         kept = self._own(peer, model) / "compile.json"
         if not kept.exists() or peer.startswith("sterna"):  # the project's own compiler is what changes
             worker = self._start(peer, model, 2, "compile")
-            said = worker.answer(self.settings.compile_seconds)
-            worker.kill()
+            try:
+                said = worker.answer(self.settings.compile_seconds)
+            finally:
+                worker.kill()
             kept.write_text(json.dumps(said))
         found: Record = json.loads(kept.read_text())
         return found

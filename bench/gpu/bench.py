@@ -71,8 +71,10 @@ class DeviceBench(Bench):
         times = []
         for _ in range(count + 1):
             worker = self._start(FIRST, workload, self.settings.threads[0], "load")
-            said = worker.answer(self.settings.answer_seconds)
-            worker.kill()
+            try:
+                said = worker.answer(self.settings.answer_seconds)
+            finally:
+                worker.kill()
             if "failed" in said:
                 return said
             times.append(said["first_ms"])
