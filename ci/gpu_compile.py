@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,7 +16,9 @@ sys.path[:0] = [str(ROOT / "compiler"), str(ROOT / "tests")]
 from sterna.api import compile_model  # noqa: E402
 from sterna.compiled import Compiled  # noqa: E402
 from sterna.driver import Options, compile_graph  # noqa: E402
+from sterna.loops import program as P  # noqa: E402
 from sterna.targets.description import load_target  # noqa: E402
+from sterna.toolchain import ptxas  # noqa: E402
 from support.convolutions import network  # noqa: E402
 from support.every_operator import every_operator  # noqa: E402
 from support.half_networks import half_network  # noqa: E402
@@ -50,28 +51,22 @@ def compiled(name: str, target: str, text: str) -> Iterator[Compiled]:
         yield compile_model(model.file, machine, shapes=model.shapes())
 
 
-def spilled(tools: Path, capability: str, made: Compiled, text: str, folder: Path) -> tuple[int, int, int]:
-    """Kernels, those that spill, and the most registers.
+def registers(tools: Path, capability: str, made: Compiled, text: str, folder: Path) -> list[tuple[int, int, float]]:
+    """Of every kernel the registers, bytes that spill, and the occupancy.
 
     Raises:
         RuntimeError: the compiler refused the text.
     """
     programs = next(tools.glob("nvidia/*/bin"))
-    file = folder / f"{capability}-{id(made)}.{text}"
-    file.write_text(made.module if text == "ptx" else made.source)
-    output = file.with_suffix(".cubin")
+    threads = {k.function.name: prod(P.thread_counts(k.function.body).values()) for k in made.kernels}
     if text == "ptx":
-        command = [programs / "ptxas", f"-arch=sm_{capability}", "-v", file, "-o", output]
+        found = ptxas.registers_of(made.module, f"sm_{capability}", programs / "ptxas")
     else:
-        command = [programs / "nvcc", f"-arch=sm_{capability}", "-cubin", "-fmad=false", "-Xptxas", "-v", file]
-        command += ["-o", output]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
-    if done.returncode != 0:
-        raise RuntimeError("\n".join(line for line in said.splitlines() if "rror" in line)[:2000] or said[:2000])
-    spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", said)
-    registers = [int(n) for n in re.findall(r"Used (\d+) registers", said)]
-    return len(registers), sum(pair != ("0", "0") for pair in spills), max(registers, default=0)
+        file = folder / f"{capability}-{id(made)}.cu"
+        file.write_text(made.source)
+        found = ptxas.said_of(ptxas.nvcc(programs / "ptxas", f"sm_{capability}", file))
+    groups = {name: threads.get(name) or ptxas.WARP for name in found}
+    return [(k.registers, k.spilled, k.occupancy(f"sm_{capability}", groups[k.name])) for k in found.values()]
 
 
 def main(tools: Path, names: list[str]) -> int:
@@ -82,17 +77,18 @@ def main(tools: Path, names: list[str]) -> int:
         print(f"not in {FOLDER}: {', '.join(missing)}", file=sys.stderr)
         return 2
     failed = False
-    print(f"{'model':24} {'text':4} {'sm':>3} {'kernels':>8} {'spill':>6} {'registers':>10}")
+    print(f"{'model':24} {'text':4} {'sm':>3} {'kernels':>8} {'spill':>6} {'registers':>10} {'occupancy, mean':>16}")
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         for name in names:
             for text in ("ptx", "cu"):
                 work = [(sm, made) for sm, target in TARGETS.items() for made in compiled(name, target, text)]
-                jobs = [pool.submit(spilled, tools, sm, made, text, Path(scratch)) for sm, made in work]
+                jobs = [pool.submit(registers, tools, sm, made, text, Path(scratch)) for sm, made in work]
                 for sm in TARGETS:
-                    rows = [job.result() for job, (of, _) in zip(jobs, work, strict=True) if of == sm]
-                    kernels, spills = (sum(row[n] for row in rows) for n in (0, 1))
-                    registers = max(row[2] for row in rows)
-                    print(f"{name:24} {text:4} {sm:>3} {kernels:8} {spills:6} {registers:10}", flush=True)
+                    done = [job.result() for job, (of, _) in zip(jobs, work, strict=True) if of == sm]
+                    rows = [row for kernels in done for row in kernels]
+                    spills, most = sum(row[1] > 0 for row in rows), max((row[0] for row in rows), default=0)
+                    mean = sum(row[2] for row in rows) / max(1, len(rows))
+                    print(f"{name:24} {text:4} {sm:>3} {len(rows):8} {spills:6} {most:10} {mean:15.0%}", flush=True)
                     failed = failed or spills > 0
     return int(failed)
 

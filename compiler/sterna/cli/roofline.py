@@ -14,12 +14,18 @@ from sterna_runtime.cli.reports import size
 
 #: Kernels that are shown unasked, those that move most.
 _KERNELS = 20
+#: Facts of a kernel that are not added up.
+_OF_ONE = ("calls", "groups", "threads", "shared_bytes", "registers")
 _NOTE = (
     "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
     "memory. wide: of the bytes that threads move, those\n  by accesses of 64 bits and more. busy: multiprocessors "
     "that have a group, in the mean over waves of groups. conflicts: turns per\n  access to shared memory that wait "
     "for a bank. fragments: multiply-adds on fragments of matrices"
+)
+_OCCUPANCY = (
+    "  occupancy: of the threads of a multiprocessor those that there is room for at a time, by the registers that "
+    "ptxas gives a thread\n  and by shared memory"
 )
 
 
@@ -28,7 +34,7 @@ def roofline_json(facts: Roofline) -> dict[str, Any]:
     names = (
         [name for name, value in asdict(facts.kernels[0]).items() if isinstance(value, int)] if facts.kernels else []
     )
-    totals = {name: facts.total(name) for name in names if name not in ("calls", "groups", "threads", "shared_bytes")}
+    totals = {name: facts.total(name) for name in names if name not in _OF_ONE}
     return {"kind": "roofline", **asdict(facts), "totals": totals}
 
 
@@ -43,6 +49,10 @@ def print_roofline(facts: Roofline, every: bool) -> None:
     if not every and len(shown) > _KERNELS:
         out.print(f"  and {len(shown) - _KERNELS} more: --nodes lists all")
     out.print(_NOTE.format(cache=size(facts.cache_bytes)), soft_wrap=True)
+    if any(k.occupancy is not None for k in facts.kernels):
+        out.print(_OCCUPANCY, soft_wrap=True)
+    if facts.lacks:
+        out.print(f"  not here: {facts.lacks}", soft_wrap=True)
 
 
 def _total(facts: Roofline) -> str:
@@ -62,9 +72,11 @@ def _total(facts: Roofline) -> str:
 
 
 def _kernels(kernels: list[KernelAccesses]) -> Table:
+    known = any(k.occupancy is not None for k in kernels)
     rows = table(
         *("kernel", "nodes of the model", ">calls", ">groups", ">busy", ">threads", ">shared", ">least"),
         *(">moved", ">requested", ">coalesced", ">wide", ">conflicts", ">multiply-adds", ">fragments"),
+        *((">registers", ">occupancy") if known else ()),
         title="Kernels, of one call each",
     )
     for k in kernels:
@@ -77,6 +89,7 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
             *(_percent(k.coalesced, k.accesses), _percent(k.wide_bytes, k.thread_bytes)),
             f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",
             *((f"{k.multiply_adds:,}", _percent(k.fragments, k.multiply_adds)) if k.multiply_adds else ("", "")),
+            *((str(k.registers), f"{100 * (k.occupancy or 0):.0f} %") if known else ()),
         )
     return rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sterna.codegen.generators import widths
+from sterna.codegen.generators import KernelSet, module, widths
 from sterna.driver import Options, reading
 from sterna.errors import error
 from sterna.fast import decide
@@ -19,6 +19,7 @@ from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Finished, call_multiply_adds
 from sterna.pipeline import walk
 from sterna.targets.target import Target, Threads
+from sterna.toolchain import ptxas
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.names import model_name
 
@@ -38,6 +39,8 @@ class KernelAccesses:
             turns that they wait for banks.
         thread_bytes: that threads read and write of the device's memory; wide_bytes: those by accesses of 8 bytes and
             more.
+        registers, occupancy: of a thread, and the share of a multiprocessor's threads that there is room for at a time,
+            as NVIDIA's ptxas says; None where it does not.
     """
 
     name: str
@@ -58,6 +61,8 @@ class KernelAccesses:
     conflicts: int
     thread_bytes: int
     wide_bytes: int
+    registers: int | None = None
+    occupancy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Roofline:
 
     Args:
         elsewhere: calls that stay on the CPU, which are not counted.
+        lacks: what would say more, and is not installed.
     """
 
     model: str
@@ -74,6 +80,7 @@ class Roofline:
     multiprocessors: int
     kernels: tuple[KernelAccesses, ...]
     elsewhere: int
+    lacks: str = ""
 
     def total(self, name: str) -> int:
         """One of the counts, of a run."""
@@ -101,7 +108,7 @@ def roofline(model: Model, options: Options) -> Roofline:
         options = decide(graph, model_name(name or graph.name), options).options
     finished = walk(graph, context_of(options), "loops")
     assert isinstance(finished, Finished)
-    return counted(finished, name, options.target)
+    return with_registers(counted(finished, name, options.target), finished, options.target)
 
 
 def counted(finished: Finished, model: str, target: Target) -> Roofline:
@@ -125,6 +132,23 @@ def counted(finished: Finished, model: str, target: Target) -> Roofline:
     ]
     elsewhere = sum(calls[n] for n in calls if n not in there)
     return Roofline(model, target.name, device.cache_bytes, device.multiprocessors, tuple(rows), elsewhere)
+
+
+def with_registers(facts: Roofline, finished: Finished, target: Target) -> Roofline:
+    """The same with what NVIDIA's ptxas says of the registers of a target's kernels, if it is for one of theirs."""
+    capability, program = target.llvm_cpu, ptxas.find()
+    if capability not in ptxas.LIMITS or not facts.kernels:
+        return facts
+    if program is None:
+        return replace(facts, lacks="ptxas, which says registers and occupancy: pip install nvidia-cuda-nvcc")
+    functions = [kernel.function for kernel in finished.kernels if kernel.place != CPU]
+    text = module(KernelSet("kernels", functions, [()] * len(functions)), target)
+    found = ptxas.registers_of(text, capability, program)
+    rows = [
+        replace(row, registers=own.registers, occupancy=own.occupancy(capability, row.threads))
+        for row, own in ((row, found[row.name]) for row in facts.kernels)
+    ]
+    return replace(facts, kernels=tuple(rows))
 
 
 def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Accesses, device: Threads) -> KernelAccesses:

@@ -1,0 +1,76 @@
+"""NVIDIA's compilers take both texts for three compute capabilities, and no register spills; `ci/gpu-compile` compiles
+more than this sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sterna.api import compile_model
+from sterna.debug.roofline import roofline
+from sterna.options import Options
+from sterna.targets.description import load_target
+from sterna.toolchain import ptxas
+from sterna.toolchain.ptxas import Registers
+from support.half_networks import half_network
+from support.trained import digits
+
+TARGETS = {"sm_75": "cuda-sm75", "sm_80": "cuda-sm80", "sm_90": "cuda-sm90"}
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    found = ptxas.find()
+    if found is None:
+        pytest.skip("ptxas is not installed: pip install nvidia-cuda-nvcc")
+    return found
+
+
+@pytest.mark.parametrize("capability", TARGETS)
+@pytest.mark.parametrize("name", ["digits", "half"])
+def test_no_register_spills(capability: str, name: str, program: Path, tmp_path: Path) -> None:
+    model = digits().file if name == "digits" else half_network()
+    target = load_target(TARGETS[capability])
+    made = compile_model(model, target)
+    as_ptx = ptxas.registers_of(made.module, capability, program)
+    assert {k.function.name for k in made.kernels if k.place} == set(as_ptx)
+    file = tmp_path / "kernels.cu"
+    file.write_text(compile_model(model, replace(target, device=None)).source)
+    as_cuda = ptxas.said_of(ptxas.nvcc(program, capability, file))
+    assert len(as_cuda) >= len(as_ptx)
+    for each in (*as_ptx.values(), *as_cuda.values()):
+        assert each.registers > 0
+        assert each.spilled == 0, each
+
+
+def test_what_is_no_program_is_refused(program: Path) -> None:
+    with pytest.raises(RuntimeError, match="rror"):
+        ptxas.registers_of(".version 7.0\n.target sm_80\nnothing", "sm_80", program)
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "threads", "capability", "share"),
+    [
+        (32, 0, 256, "sm_80", 1.0),
+        (64, 0, 256, "sm_80", 0.5),
+        (65, 0, 256, "sm_80", 0.375),  # registers are given to warps by 256
+        (16, 48 << 10, 256, "sm_80", 0.375),  # shared memory has room for three groups
+        (16, 0, 32, "sm_80", 0.5),  # as many groups as a multiprocessor has
+        (16, 0, 32, "sm_75", 0.5),
+        (255, 0, 1024, "sm_90", 0.0),
+    ],
+)
+def test_occupancy(registers: int, shared: int, threads: int, capability: str, share: float) -> None:
+    assert Registers("k", registers, 0, shared).occupancy(capability, threads) == share
+
+
+def test_a_roofline_has_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = roofline(digits().file, Options(load_target("cuda-sm80")))
+    assert all(k.registers and 0 < (k.occupancy or 0) <= 1 for k in facts.kernels)
+    assert not facts.lacks
+    monkeypatch.setattr(ptxas, "find", lambda: None)
+    without = roofline(digits().file, Options(load_target("cuda-sm80")))
+    assert "nvidia-cuda-nvcc" in without.lacks
+    assert all(k.occupancy is None for k in without.kernels)
