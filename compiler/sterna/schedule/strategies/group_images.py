@@ -54,7 +54,6 @@ def image_of(load: Load, rows: Sequence[Axis], taps: Sequence[Axis], many: int, 
     if prod(shape) > many * _sectors(window, [int(n) for n in strides], SECTOR // each):
         return None
     behind, row = len(shape) - 1 - slides[0], prod(shape[slides[0] + 1 :])
-    shift = prod(_step(load.indices[-2], a) for a in rows[-1:]) * shape[-1] if len(shape) > 1 else 1
 
     def turns(padding: int) -> int:
         """That gathering some windows takes beyond one for each access."""
@@ -63,14 +62,23 @@ def image_of(load: Load, rows: Sequence[Axis], taps: Sequence[Axis], many: int, 
         places = [sum(p * n for p, n in zip(at, strides, strict=True)) for at in window]
         whole = [*places, *places[-1:] * (-len(places) % depth)]
         steps = [whole[n : n + depth] for n in range(0, len(whole), depth)]
+        next_line, beside = (
+            sum(_step(i, a) * n for i, n in zip(load.indices, strides, strict=True) for a in axes)
+            for axes in (rows[-2:-1], rows[-1:])
+        )
+        # Windows side by side, and the last of a line with the first of the next one.
         at_once = max(1, SUBGROUP // depth)
+        samples = [[(first + n) * beside for n in range(at_once)] for first in range(0, 4, at_once)]
+        if at_once > 1:
+            last = (size(rows[-1].extent) - 1) * beside
+            samples.append([last, *(next_line + n * beside for n in range(at_once - 1))])
         return sum(
-            waiting([place + (first + r) * shift for r in range(at_once) for place in step], each)
-            for step in steps
-            for first in range(0, 4, at_once)
+            waiting([at + place for at in each_of for place in step], each) for step in steps for each_of in samples
         )
 
-    padding = min(range(0, BANKS * WORD // each, 2), key=turns) if behind and len(slides) > 1 else 0
+    # By at most half of the banks, so that threads which store the end of a row and the next one do not wait, either.
+    paddings = range(0, BANKS * WORD // each // 2 + 1, 2) if behind and len(slides) > 1 else (0,)
+    padding = min(paddings, key=turns)
     return Image(prod(shape[: slides[0] + 1]) * (row + padding) * each, padding, behind)
 
 
