@@ -6,7 +6,7 @@
     ci/bench-arm64 fp32 --cycles --caches cortex-a53                   # with llvm-mca's cycles; with a model of caches
     ci/bench-arm64 --on armv7 --models mlperf_tiny_kws_int8            # on another target that qemu-user runs
 
-Everything runs under qemu-user with a plugin that counts (bench/arm64/counter.c): exact and the same every time,
+Everything runs under qemu-user with a plugin that counts (sterna.emulate.counting): exact and the same every time,
 whatever else the machine does; instructions, not cycles. Peers are their arm64 wheels in an arm64 Python, downloaded
 once (apt-get, pip); what they took is kept in the work folder. docs/performance.md says how to read the tables.
 """

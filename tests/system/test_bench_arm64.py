@@ -12,7 +12,7 @@ import pytest
 
 from sterna.errors import SternaError
 from sterna.targets.description import load_target
-from support.tools import ROOT, need
+from support.tools import ROOT
 
 BENCH = ROOT / "bench"
 
@@ -27,7 +27,6 @@ def root(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    need("gcc", "builds the plugin that counts")
     monkeypatch.syspath_prepend(BENCH)
     from arm64 import counting as module
 
@@ -38,7 +37,6 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     "arguments", [("--generator", "none"), ("--generator", ""), ("--peers", "onnx"), ("fp64",), ("--on", "cortex-m4")]
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    need("gcc", "builds the plugin that counts")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "compiler"), str(BENCH)])}
     command = [sys.executable, "-m", "arm64", "--work", str(tmp_path), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -483,7 +483,9 @@ def test_every_part_has_help(name: str) -> None:
     [
         (["--time", "soon"], "E0002", "is no time"),
         (["--on", "moon"], "E0002", "names no device"),
-        (["--on", "qemu:raspberrypi4"], "E0507", "say nothing"),
+        (["--on", "qemu:raspberrypi4"], "E0507", "runs kernels for aarch64, and those of"),
+        (["-t", "raspberrypi4", "--on", "qemu:mps2-an386"], "E0507", "runs firmware"),
+        (["-t", "raspberrypi4", "--on", "qemu:raspberrypi4", "--dask", "local"], "E0002", "count no instructions"),
         (["-t", "raspberrypi4"], "E0507", "cannot be measured here"),
         (["-t", "metal"], "E0507", "it is for arm64"),
         (["-t", "cuda"], "E0507", "libcuda.so.1"),
@@ -506,6 +508,23 @@ def test_another_device(model: Path, records: Path) -> None:
     with Database(records) as database:
         assert {r.device for r in database.trials()} == {"node"}
         assert all(r.samples for r in database.trials() if r.explorer == "rules")
+
+
+@pytest.mark.family("arm64")
+def test_instructions_of_an_emulated_processor(model: Path, records: Path) -> None:
+    """The same each time, so that what wins has won; nothing is measured by the clock."""
+    need("qemu-aarch64", "runs what is counted")
+    seen = []
+    for _ in range(2):
+        report = sterna.tune(model, "raspberrypi4", on="qemu:raspberrypi4", trials=3, explorer="grid")
+        assert (report.trials, report.unit) == (3, "instructions")
+        assert {p.why for p in report.kernels} == {""}
+        seen.append(report.before)
+    assert seen[0] == seen[1] > DEPTH * COLUMNS / 4
+    with Database(records) as database:
+        trials = database.trials()
+        assert {r.device for r in trials} == {"qemu:raspberrypi4"}
+        assert all(r.unit == "instructions" and r.samples for r in trials if not r.error)
 
 
 @pytest.mark.family("opencl")

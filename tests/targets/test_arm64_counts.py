@@ -1,6 +1,6 @@
 """Instructions that kernels take on 64-bit ARM, compared with a file, as test_instruction_counts.py does for x86-64.
 
-Counted under qemu-user by the plugin of the benchmark (bench/arm64), exactly. A change of more than 5 % either way
+Counted under qemu-user by a plugin (sterna.emulate.counting), exactly. A change of more than 5 % either way
 fails: `STERNA_UPDATE_COUNTS=1 pytest tests/targets/test_arm64_counts.py` writes the file anew, and the commit says why.
 """
 
@@ -32,7 +32,6 @@ ROWS = {
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The emulator with the plugin, both built here."""
     need("qemu-aarch64", "runs what is counted")
-    need("gcc", "builds the plugin that counts")
     sys.path.append(str(ROOT / "bench"))
     try:
         from arm64.counting import Machine

@@ -30,7 +30,6 @@ def test_java_takes_what_c_takes_and_a_call(tmp_path: Path) -> None:
     """Within 1 % and a constant, of a model with next to no work and of one with some."""
     java = arm64_jre()
     need("javac", "compiles the Java runtime")
-    need("gcc", "builds the plugin that counts")
     sys.path.append(str(ROOT / "bench"))
     try:
         from arm64.counting import Machine, read

@@ -80,7 +80,7 @@ def command() -> None:
 @options.weights_file_option
 @click.option(
     "--on", metavar="DEVICE", multiple=True,
-    help="rpc://HOST, node, chromium, or qemu:BOARD, whose instructions count. Default: here, "
+    help="rpc://HOST, node, chromium, or qemu:TARGET|BOARD, whose instructions count. Default: here, "
     "for cuda, opencl and metal on the device of this machine. With --dask several times, too.",
 )  # fmt: skip
 @click.option(

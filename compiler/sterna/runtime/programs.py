@@ -69,7 +69,7 @@ def built(name: str, architecture: str, own: Sequence[Path], flags: Sequence[str
             run(words, scratch, f"{name} for {architecture}")
             return (scratch / name).read_bytes()
 
-    contents = [path.read_bytes() for path in sources()]
+    contents = [path.read_bytes() for path in (*own, *sources())]
     key = caching.key("programs", compiler_version(zig()[0]), *words, *contents)
     return Cache("libraries", cache_directory()).get_or_make(key, make)
 

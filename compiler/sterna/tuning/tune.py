@@ -14,6 +14,7 @@ from sterna.api import Settings, TargetName, options_of
 from sterna.driver import reading
 from sterna.emulate.devices import device, known, machine_of
 from sterna.emulate.engines import ENGINES
+from sterna.emulate.machines import why_not_emulated
 from sterna.errors import error
 from sterna.frontends.formats import Model, read_model
 from sterna.frontends.source import Source
@@ -21,8 +22,11 @@ from sterna.options import Options
 from sterna.quantize.samples import Data
 from sterna.records import Database, default_place
 from sterna.runtime.here import why_not_here
+from sterna.targets.description import load_target, target_names
+from sterna.targets.target import Target
 from sterna.tuning.algorithms import feeds_of
 from sterna.tuning.cluster import LOCAL, cluster
+from sterna.tuning.counted import Counting
 from sterna.tuning.explorers import EXPLORERS
 from sterna.tuning.farm import Farm
 from sterna.tuning.farm_worker import HERE
@@ -59,8 +63,8 @@ def tune(
     """Tries other schedules of a model's kernels and keeps what is faster, for `compile` to take.
 
     Args:
-        on: a device: "rpc://HOST", "node", "chromium", or "qemu:BOARD" of a microcontroller, whose instructions are
-            counted; None: this machine. With `dask` several of one kind.
+        on: a device: "rpc://HOST", "node", "chromium", or "qemu:NAME" of a target or a microcontroller's board, whose
+            instructions are counted; None: this machine. With `dask` several of one kind.
         dask: "local", or the address of a scheduler of Dask, whose workers build and have the devices (docs/tuning.md).
         trials, seconds: when to end.
         records: the file of records; None: `STERNA_TUNING`, else the user's own.
@@ -118,8 +122,15 @@ def measurer(on: Sequence[str], dask: str | None, options: Options) -> Iterator[
     if dask is None:
         if len(on) > 1:
             raise error("E0002", "several devices need workers", fix=Option("dask", "local"))
-        yield Local(device_of(on[0] if on else None, options))
+        name = device_of(on[0] if on else None, options)
+        if _is_counted(name, options):
+            yield Counting(load_target(machine_of(name)), name)
+            return
+        yield Local(name)
         return
+    if any(_is_counted(name, options) for name in on):
+        title = "workers of Dask count no instructions of processors"
+        raise error("E0002", title, fix=Advice("leave out ", Option("dask")))
     for name in on or (HERE,):
         if name == HERE and dask != LOCAL:
             continue  # Its workers are of other machines.
@@ -129,6 +140,26 @@ def measurer(on: Sequence[str], dask: str | None, options: Options) -> Iterator[
         raise error("E0002", "some devices count instructions, others measure time", fix="name those of one kind")
     with cluster(dask, names) as workers:
         yield Farm(workers, names, told=_told)
+
+
+def _is_counted(on: str, options: Options) -> bool:
+    """Whether instructions are counted in an emulator of a processor: not those of a board's firmware."""
+    return counts(on) and not options.target.static and options.target.device is None
+
+
+def _check_counted(name: str, target: Target) -> None:
+    """Raises E0507 where instructions of a target cannot be counted in the emulator of that target or board."""
+    if name not in target_names():
+        title = f"{name} runs firmware, and {target.name} is no target for it"
+        raise error(
+            "E0507", title, fix=Advice(Option("target", "cortex-m4"), ", or ", Option("on", f"qemu:{target.name}"))
+        )
+    own, wanted = (each.llvm_triple.partition("-")[0] for each in (load_target(name), target))
+    if own != wanted:
+        title = f"qemu:{name} runs kernels for {own}, and those of {target.name} are for {wanted or 'none'}"
+        raise error("E0507", title, fix=Option("target", name))
+    if (why := why_not_emulated(load_target(name))) is not None:
+        raise error("E0507", f"instructions of {name} cannot be counted here: {why}", fix="apt-get install qemu-user")
 
 
 def device_of(on: str | None, options: Options, reached: bool = True) -> str:
@@ -150,11 +181,9 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
             fix = Advice(Option("on", elsewhere), ", or ", Option("target", "host"))
             raise error("E0507", f"kernels of the target {target.name} cannot be measured here: {why}", fix=fix)
         return ""
-    if counts(on) and not target.static:
-        title = f"times in an emulator say nothing of {target.name}; instructions are counted on boards of firmware"
-        raise error(
-            "E0507", title, fix=Advice(Option("target", "cortex-m4"), " with ", Option("on", "qemu:mps2-an386"))
-        )
+    if _is_counted(on, options):
+        _check_counted(machine_of(on), target)
+        return on
     if on.startswith("qemu:"):
         machine_of(on)
     if not reached:
