@@ -180,3 +180,31 @@ def test_elements_of_images_in_larger_ones(row: int, image: int, apart: bool) ->
         return
     with pytest.raises(SternaError, match="it cannot be told which elements of y threads touch"):
         finish(lower(schedule, {"y": layout}))
+
+
+@pytest.mark.parametrize(("columns", "height", "width"), [(24, 5, 11), (72, 3, 18), (116, 1, 1)])
+def test_images_of_open_sizes(columns: int, height: int, width: int) -> None:
+    """Products of all pixels of an image: a tile has several of its rows, which lie an open step apart."""
+    h, w, depth, random = symbol("h", 1, 40), symbol("w", 1, 30), 8, np.random.default_rng(5)
+    x, c, k = placeholder("x", (h, w, depth)), placeholder("w", (depth, columns)), reduce_axis("k", depth)
+    y = compute("y", (h, w, columns), lambda i, j, o: total(x[i, j, k.var] * c[k.var, o], k))
+    program = made(Kernel("pixels", (x, c), (), (y,)))
+    a, b = (random.standard_normal(n).astype(np.float32) for n in ((height, width, depth), (depth, columns)))
+    found = computed(program, {"h": height, "w": width}, (height, width, columns), x=a, w=b)
+    np.testing.assert_allclose(found, a @ b, 1e-4, 1e-4)
+
+
+def test_rows_of_images_in_larger_ones() -> None:
+    """An image of open sizes, channels first, in storage with a border of one pixel around it."""
+    h, w = symbol("h", 1, 40), symbol("w", 1, 30)
+    x = placeholder("x", (3, h, w))
+    kernel = Kernel("moved", (x,), (), (compute("y", (h, w, 3), lambda i, j, c: x[c, i, j]),))
+    for row, apart in ((w + 2, True), (w - 1, False)):
+        layout = Layout((row * 3, as_int(3), as_int(1)), (w + 3) * 3, (h + 2) * (w + 2) * 3)
+        context = Context(opencl_host.opencl_target(groups=True), strides={"y": layout.strides})
+        program = lower(propose(kernel, context), {"y": layout})
+        if apart:
+            finish(program)
+            continue
+        with pytest.raises(SternaError, match="it cannot be told which elements of y threads touch"):
+            finish(program)

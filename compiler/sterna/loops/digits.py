@@ -72,7 +72,7 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[Th
     Args:
         accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
     """
-    return _known_by(task, _beside_each_other([elements_of(a, counts) for a in accesses]))
+    return _known_by(task, [elements_of(a, counts) for a in accesses])
 
 
 def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]) -> bool:
@@ -95,7 +95,7 @@ def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, coun
             begin = of(number) - (of(task) - first) * counts[axes[0]]
             numbered = [each.numbered(begin, own) for each, own in zip(elements, threads, strict=True)]
             mixed = any(task in n.symbols() for each in numbered for n in (each.first, each.last))
-            if not mixed and _known_by(number, _beside_each_other(numbered)):
+            if not mixed and _known_by(number, numbered):
                 return True
     return False
 
@@ -123,15 +123,18 @@ def _decided(elements: Elements, more: Sequence[Int]) -> Elements:
     return replace(elements, known=(*elements.known, *more))
 
 
-def _beside_each_other(elements: Sequence[Elements]) -> list[Elements]:
-    """Less the least number that all positions have in common."""
-    least = min((each.first.const for each in elements), default=0)
-    return [each.less(as_int(least)) for each in elements]
+def _beside_each_other(elements: Sequence[Elements], number: Symbol) -> list[Elements]:
+    """Less what all positions have in common, as the place of the first element in its storage."""
+    varying = {number, *(s for each in elements for s in each.ranges)}
+    fixed = {m for each in elements for m in each.first.terms if not Int({m: 1}, 0).symbols() & varying}
+    least = {m: min(each.first.terms.get(m, 0) for each in elements) for m in fixed}
+    common = Int({m: c for m, c in least.items() if c}, min(each.first.const for each in elements))
+    return [each.less(common) for each in elements]
 
 
 def _known_by(number: Symbol, elements: Sequence[Elements]) -> bool:
     """Whether elements at the same position are of one number."""
-    digits = [number]
+    elements, digits = _beside_each_other(elements, number), [number]
     ranges: dict[Symbol, Range] = {}  # of remainders: how great a quotient is, positions say
     while (found := _division(elements, digits)) is not None:
         atom, digit, divisor = found
@@ -228,18 +231,23 @@ class _Rows:
 
 
 def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _Rows | None:
-    """Rows an open step apart that symbols of a thread's own number; None if positions are not of this form, with one
-    step and one common part."""
+    """Rows an open step apart that symbols of a thread's own number, or numbers alone; None if positions are not of
+    this form, with one step and one common part."""
     own = {s for each in elements for s in each.ranges}
 
     def is_own(atom: Atom) -> bool:
         return bool(found := Int({(atom,): 1}, 0).symbols()) and found <= own
 
     mixed = {m: c for each in elements for m, c in each.first.terms.items() if len(m) > 1 and any(map(is_own, m))}
-    steps = {tuple(a for a in m if not is_own(a)) for m in mixed}
+    if mixed:
+        steps, times = {tuple(a for a in m if not is_own(a)) for m in mixed}, gcd(*mixed.values())
+    else:  # numbers alone tell rows apart
+        found = {m: {each.first.terms.get(m, 0) for each in elements} for each in elements for m in each.first.terms}
+        steps = {m for m, several in found.items() if len(several) > 1 and not any(map(is_own, m))}
+        times = gcd(*(c for m in steps for c in found[m]))
     if len(steps) != 1 or any(sum(map(is_own, m)) != 1 for m in mixed):
         return None
-    (step,), times = steps, gcd(*mixed.values())
+    (step,) = steps
     size = Int({step: times}, 0)
     commons, numbers, columns = set[Int](), list[Int](), list[Elements]()
     for each in elements:
@@ -280,7 +288,8 @@ def _in_known_rows(
             continue
         columns = list[Elements]()
         for each in elements:
-            whole = Int({m: c for m, c in each.first.terms.items() if is_row(m, c)}, 0)
+            rows = {m: c for m, c in each.first.terms.items() if c % size == 0}
+            whole = Int({m: c for m, c in rows.items() if not Int({m: 1}, 0).symbols() & {*digits}}, 0)
             columns.append(each.less(whole + each.first.const // size * size))
         if all(each.is_within(as_int(size), others) for each in columns):
             return columns
