@@ -79,7 +79,8 @@ def images() -> onnx.ModelProto:
     x = g.node("Concat", left, conv(x, 58, 24, 1), axis=1)
     x = g.node("Reshape", x, g.integers(0, 2, 58, 11, 11))
     x = g.node("Reshape", g.node("Transpose", x, perm=[0, 2, 1, 3, 4]), g.integers(0, 116, 11, 11))
-    g.output(conv(conv(x, 116, 1, 3, group=116, strides=[4, 4]), 232, 116, 1))
+    x = conv(conv(x, 116, 1, 3, group=116, strides=[2, 2]), 128, 116, 1)
+    g.output(conv(conv(x, 128, 1, 3, group=128, strides=[2, 2]), 232, 128, 1))
     return g.finished("images")
 
 

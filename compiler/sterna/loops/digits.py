@@ -66,13 +66,17 @@ class Elements:
         return all(at_least_zero(end, ranges, self.known) for end in ends)
 
 
-def apart_by_digits(accesses: Sequence[Access], task: Symbol, counts: Mapping[ThreadAxis, int]) -> bool:
+def apart_by_digits(accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]) -> bool:
     """Whether it is proved that no two tasks touch one element.
 
     Args:
         accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
     """
-    return _known_by(task, [elements_of(a, counts) for a in accesses])
+    elements, number = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses], Symbol("number", 0, None)
+    return any(
+        _known_by(number, [each.with_digits({task: of(number) + first}) for each in elements])
+        for first in _first_tasks(elements, task)
+    )
 
 
 def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]) -> bool:
@@ -85,34 +89,27 @@ def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, coun
     axes = [axis for axis, count in counts.items() if count > 1]
     if len(axes) != 1:
         return False
-    known = (n_tasks - 1 - of(task),)
     threads = [{s: n for s, (axis, n) in a.place.threads.items() if axis == axes[0]} for a in accesses]
-    elements = [_decided(elements_of(a, counts), known) for a in accesses]
-    firsts = [_first_tasks(each.known, task) for each in elements]
-    for first in firsts[0]:
-        if all(first in other for other in firsts):
-            number = Symbol("number", 0, None)
-            begin = of(number) - (of(task) - first) * counts[axes[0]]
-            numbered = [each.numbered(begin, own) for each, own in zip(elements, threads, strict=True)]
-            mixed = any(task in n.symbols() for each in numbered for n in (each.first, each.last))
-            if not mixed and _known_by(number, numbered):
-                return True
+    elements, number = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses], Symbol("number", 0, None)
+    for first in _first_tasks(elements, task):
+        begin = of(number) - (of(task) - first) * counts[axes[0]]
+        numbered = [each.numbered(begin, own) for each, own in zip(elements, threads, strict=True)]
+        mixed = any(task in n.symbols() for each in numbered for n in (each.first, each.last))
+        if not mixed and _known_by(number, numbered):
+            return True
     return False
 
 
-def _first_tasks(known: Sequence[Int], task: Symbol) -> list[Int]:
+def _first_tasks(elements: Sequence[Elements], task: Symbol) -> list[Int]:
     """The numbers that a task's is known not to be below: 0, and those of conditions."""
-    found = (of(task) - fact for fact in known)
-    return [ZERO, *(first for first in found if task not in first.symbols())]
+    found = [[of(task) - fact for fact in each.known] for each in elements]
+    common = [first for first in found[0] if task not in first.symbols() and all(first in other for other in found)]
+    return [ZERO, *common]
 
 
-def _decided(elements: Elements, more: Sequence[Int]) -> Elements:
-    """The same without minima and maxima of which conditions say what they are.
-
-    Args:
-        more: integers that are not negative.
-    """
-    known = (*elements.known, *more)
+def _decided(elements: Elements, task: Symbol, n_tasks: Int) -> Elements:
+    """The same without minima and maxima of which conditions say what they are."""
+    known = (*elements.known, n_tasks - 1 - of(task))
     for atom in [a for n in elements.positions() for a in n.atoms() if isinstance(a, Extremum)]:
         a, b = atom.operands
         for chosen, other in ((a, b), (b, a)):
@@ -120,7 +117,7 @@ def _decided(elements: Elements, more: Sequence[Int]) -> Elements:
             if at_least_zero(difference, elements.ranges, known):
                 elements = elements.with_digits({atom: chosen})
                 break
-    return replace(elements, known=(*elements.known, *more))
+    return elements
 
 
 def _beside_each_other(elements: Sequence[Elements], number: Symbol) -> list[Elements]:

@@ -408,7 +408,7 @@ class _Task:
         parts = self.touched.parts_of_tasks(accesses)
         if parts is None or any(self.touched.unknown(a) for a in accesses):
             return self.task is None or not (
-                apart_by_digits(accesses, self.task, self.counts) or self.numbered(accesses, self.task)
+                apart_by_digits(accesses, self.task, self.n_tasks, self.counts) or self.numbered(accesses, self.task)
             )
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
