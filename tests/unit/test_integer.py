@@ -149,3 +149,12 @@ def test_what_was_taken_apart_is_rejoined(b: int, c: int, first: int, place: int
     assert rejoined(position) == fused
     other = (rows // b) * (b * c + 1) + (rows % b) * c + fused % c
     assert rejoined(other).evaluate(lambda _: place) == other.evaluate(lambda _: place)
+
+
+def test_halves_of_halves_are_one_quotient() -> None:
+    """Sizes of layers with steps, one after another, are the same as of one with all steps."""
+    x = symbol("x", 1, 4096)
+    half = ceil_div(ceil_div(x, 2), 2)
+    assert half == ceil_div(x, 4) == (x + 3) // 4
+    assert ((half - 1) // 2 + 1) == (x + 7) // 8
+    assert (x // 3 - 2) // 5 == (x - 6) // 15

@@ -237,11 +237,12 @@ class Int:
         if (blocks := _blocks(rest, d)) is not None:
             g, whole, _ = blocks
             return quotient + whole // (d // g)
-        if rest.const == 0 and len(rest.terms) == 1:
+        if len(rest.terms) == 1:
             ((monomial, coefficient),) = rest.terms.items()
             if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv):
+                # floor((floor(a / e) + b) / d) = floor((a + b e) / (e d))
                 inner = monomial[0]
-                return quotient + inner.value // (inner.divisor * d)
+                return quotient + (inner.value + rest.const * inner.divisor) // (inner.divisor * d)
         return quotient + Int({(FloorDiv(rest, d),): 1}, 0)
 
     def __mod__(self, divisor: IntLike) -> Int:
