@@ -184,7 +184,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench", help="where these are kept")
     parser.add_argument(
         "--on",
-        help="where bundles run, as of `sterna run`, or lavapipe, Mesa's, for webgpu; default: here, of webgpu in chromium",
+        help="as of `sterna run`; lavapipe, Mesa's, for webgpu; default: here, of webgpu in chromium",
     )
     parser.add_argument("--half", action="store_true", help="ONNX models in float16")
     arguments = parser.parse_args()
