@@ -116,7 +116,7 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         self.plugin = folder / "counter.so"
         # What it calls is QEMU's, which loads it.
-        words = zig("cc", "-O2", "-shared", "-fPIC", "-Wl,--allow-shlib-undefined", "-o", str(self.plugin))
+        words = zig("cc", "-O2", "-shared", "-fPIC", "-Wl,-z,undefs", "-o", str(self.plugin))
         run([*words, str(_HERE / "counter.c")], folder, "the plugin that counts")
 
     def bundle(
