@@ -257,9 +257,8 @@ def _device_for(arguments: Arguments, given: Mapping[str, str] | None) -> tuple[
     if given is None:
         return ()
     if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
-        arguments.wrong(
-            "device_for", given, 'a mapping of names to "cpu" is needed', Option("device_for", "softmax=cpu")
-        )
+        fix = Option("device_for", {"softmax": "cpu"})
+        arguments.wrong("device_for", given, 'a mapping of names to "cpu" is needed', fix)
         return ()
     return tuple(given.items())
 

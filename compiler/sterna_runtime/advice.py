@@ -34,8 +34,8 @@ class Option:
 
     Args:
         keyword: its name in Python.
-        value: what it is set to: a string, a number, True; for `dims` and `shapes` a mapping by name. Words among sizes
-            (`<size>`) stand as they are. Without a value only the option is named.
+        value: what it is set to: a string, a number, True; for `dims`, `shapes` and `device_for` a mapping by name.
+            Words among sizes (`<size>`) stand as they are. Without a value only the option is named.
     """
 
     keyword: str
@@ -144,7 +144,7 @@ def fix_text(fix: Fix, surface: Surface) -> str:
 def _python(size: Any) -> str:
     if isinstance(size, Sequence) and not isinstance(size, str):
         return f"({', '.join(map(str, size))}{',' if len(size) == 1 else ''})"
-    return str(size)
+    return f'"{size}"' if isinstance(size, str) and not _PLACEHOLDER.fullmatch(size) else str(size)
 
 
 def _joined(size: Any, between: str) -> str:

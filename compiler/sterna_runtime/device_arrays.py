@@ -123,6 +123,12 @@ class DeviceArray:
             self._memory, self._memory.record.handle, self.dtype, self.shape, self.__dlpack_device__(), max_version
         )
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """`numpy()`, for `numpy.asarray` and what calls it. Raises ValueError where no copy is allowed."""
+        if copy is False:
+            raise ValueError("the array is on a device, and NumPy reads no memory there without a copy: copy=None")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
     def numpy(self) -> Array:
         """A copy in the CPU's memory."""
         result = np.empty(self.shape, self.dtype)

@@ -16,6 +16,7 @@ from sterna_runtime.abi import FORMAT_WITH_DEVICES, MESSAGE_BYTES
 from sterna_runtime.errors import error
 from sterna_runtime.private import cache_directory, make_private
 from sterna_runtime.recipe import devices_of
+from sterna_runtime.refusals import advised
 
 
 def needed(directory: str) -> tuple[str, ...]:
@@ -60,7 +61,8 @@ def describe(kind: str) -> str:
     """
     text, problem = ctypes.create_string_buffer(MESSAGE_BYTES), library.CError()
     if getattr(_library(kind), f"sterna_{kind}_describe")(text, len(text), problem) != 0:
-        raise error("E0507", problem.message.decode("utf-8", "replace"))
+        title, fix = advised("E0507", problem.message.decode("utf-8", "replace"), (kind,))
+        raise error("E0507", title, fix=fix)
     return text.value.decode("utf-8", "replace")
 
 

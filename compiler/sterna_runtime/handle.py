@@ -11,23 +11,12 @@ from typing import Any
 import numpy as np
 
 from sterna_runtime import devices, library
-from sterna_runtime.advice import Advice, Compile, Fix, Option
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.dims import Bounds
 from sterna_runtime.errors import SternaError, error
 from sterna_runtime.graph_file import FIRMWARE
 from sterna_runtime.inputs import Array, TensorSpec, dtype_from_name
-
-_FIXES: dict[str, Fix] = {
-    "E0503": Advice("check the path; `", Compile("MODEL", "DIRECTORY"), "` makes a bundle"),
-    "E0504": "compile the model again",
-    "E0505": "copy the bundle again, or compile the model again",
-    "E0506": "compile the model again with this version of sterna, or install the version that made the bundle",
-    "E0507": Advice("compile the model for this machine: ", Option("target", "host")),
-    "E0508": "compile the model again",
-}
-
-#: How bundles for pages are run here.
-_IN_CHROMIUM = "sterna run --on chromium"
+from sterna_runtime.refusals import OF_DEVICES, advised
 
 
 class Handle:
@@ -121,21 +110,10 @@ def _no_graph(directory: str) -> SternaError | None:
     return None
 
 
-def c_error(functions: ctypes.CDLL, problem: library.CError, directory: str) -> SternaError:
+def c_error(functions: Any, problem: library.CError, directory: str) -> SternaError:
     """What went wrong in the C runtime, as an error with its code and the way to mend it."""
     code = functions.sterna_status_code(problem.status).decode()
     said = problem.message.decode("utf-8", "replace")
-    kinds = devices.needed(directory) if code == "E0507" else ()
-    return error(code, said, directory, fix=_device_fix(kinds, said) if kinds else _FIXES.get(code))
-
-
-def _device_fix(kinds: tuple[str, ...], said: str) -> Fix:
-    """What mends that a bundle cannot run here whose kernels are for devices of these kinds."""
-    chosen = next((name for kind in kinds if (name := f"STERNA_{kind.upper()}_DEVICE") in said), None)
-    if kinds == ("webgpu",):
-        first = f"`{_IN_CHROMIUM}` runs it, and `sterna serve` in your browser"
-    elif chosen is not None:
-        first = f"change or unset {chosen}: `sterna doctor` says which device is taken then"
-    else:
-        first = "install the driver of such a device"
-    return Advice(f"{first}; or compile the model for this machine: ", Option("target", "host"))
+    kinds = devices.needed(directory) if code in OF_DEVICES else ()
+    title, fix = advised(code, said, kinds, getattr(functions, "place", None))
+    return error(code, title, directory, fix=fix)

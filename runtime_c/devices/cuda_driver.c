@@ -69,7 +69,7 @@ static sterna_status open_library(sterna_error *error) {
 #undef CUDA_LOOK_UP
 #define CUDA_CHECK(member, symbol, parameters) \
   if (shared.cu.member == NULL)                \
-    return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the driver has no " symbol ": update it, or compile with --target host");
+    return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the driver has no " symbol ": update the driver, or compile with --target host");
   CUDA_FUNCTIONS(CUDA_CHECK)
 #undef CUDA_CHECK
   shared.has_graphs = true;
@@ -109,7 +109,7 @@ static sterna_status find_device(sterna_error *error) {
       continue;
     if (wanted == NULL || strcmp(wanted, number) == 0 || (names_one && strstr(shared.name, wanted) != NULL)) return STERNA_OK;
   }
-  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\", as STERNA_CUDA_DEVICE says", n,
+  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: none of the %d devices is \"%.80s\": change or unset STERNA_CUDA_DEVICE", n,
                           wanted != NULL ? wanted : "");
 }
 
@@ -170,10 +170,10 @@ static sterna_status check_need(const char *need, size_t length, sterna_error *e
   if (sscanf(word, "cuda_%d.%d%c", &first, &second, &more) == 2) {
     if (shared.version >= first * 1000 + second * 10) return STERNA_OK;
     return system_fail(error, STERNA_WRONG_MACHINE,
-                            "CUDA: the driver of %.60s is of CUDA %d.%d, and kernels need %d.%d: update it, or compile with --target %s",
+                            "CUDA: the driver of %.60s is of CUDA %d.%d, and kernels need %d.%d: update the driver, or compile with --target %s",
                             shared.name, shared.version / 1000, shared.version % 1000 / 10, first, second, advised());
   }
-  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the bundle needs \"%.*s\", which this runtime does not know",
+  return system_fail(error, STERNA_WRONG_MACHINE, "CUDA: the bundle needs \"%.*s\", which this runtime does not know: update the runtime",
                           length < 64 ? (int)length : 64, need);
 }
 

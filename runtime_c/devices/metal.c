@@ -110,7 +110,7 @@ static sterna_status open_frameworks(sterna_error *error) {
     objc.opened = objc.get_class != NULL && objc.selector != NULL && objc.push_pool != NULL && objc.pop_pool != NULL &&
                   objc.send != NULL && objc.default_device != NULL;
     if (!objc.opened)
-      status = system_fail(error, STERNA_WRONG_MACHINE, "Metal is not here: it is a part of macOS and iOS; compile with --target opencl or host");
+      status = system_fail(error, STERNA_WRONG_MACHINE, "Metal is not here: it is a part of macOS and iOS: compile with --target opencl or host");
   }
   system_release(&objc.lock);
   return status;
@@ -119,10 +119,10 @@ static sterna_status open_frameworks(sterna_error *error) {
 static sterna_status check_limits(const sterna_device_module *module, const device *d, sterna_error *error) {
   unsigned long shared = ask_number(d->metal, "maxThreadgroupMemoryLength");
   if (module->needs[0] != 0)
-    return system_fail(error, STERNA_WRONG_MACHINE, "Metal: the bundle needs \"%s\", which this runtime does not know", module->needs);
+    return system_fail(error, STERNA_WRONG_MACHINE, "Metal: the bundle needs \"%s\", which this runtime does not know: update the runtime", module->needs);
   for (uint32_t i = 0; i < module->n_kernels; i++)
     if (module->kernels[i].shared_bytes > shared)
-      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs %llu bytes of threadgroup memory; %s has %lu", module->kernels[i].name,
+      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs %llu bytes of threadgroup memory; %s has %lu: compile with --target host", module->kernels[i].name,
                   (unsigned long long)module->kernels[i].shared_bytes, d->name, shared);
   return STERNA_OK;
 }
@@ -157,7 +157,7 @@ static sterna_status compile(const sterna_device_module *module, device *d, ster
     memcpy(k->threads, given->threads, sizeof k->threads);
     unsigned long most = ask_number(k->pipeline, "maxTotalThreadsPerThreadgroup");
     if ((unsigned long)k->threads[0] * k->threads[1] * k->threads[2] > most)
-      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs more threads of a group than %lu, which %s has", given->name, most,
+      return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs more threads of a group than %lu, which %s has: compile with --target host", given->name, most,
                   d->name);
   }
   return STERNA_OK;
@@ -231,7 +231,7 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
       d->metal, objc.selector("newBufferWithLength:options:"), (unsigned long)bytes, 0);
   if (m->buffer == NULL) {
     free(m);
-    return system_fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a buffer of %llu bytes", d->name, (unsigned long long)bytes);
+    return system_fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a buffer of %llu bytes: take a smaller batch or model, or compile with --target host", d->name, (unsigned long long)bytes);
   }
   m->contents = SEND(uint8_t *, (object, object))(m->buffer, objc.selector("contents"));
   memset(m->contents, 0, (size_t)bytes);
@@ -315,7 +315,7 @@ sterna_status sterna_metal_describe(char *text, size_t bytes, sterna_error *erro
   if (status != STERNA_OK) return status;
   void *pool = objc.push_pool();
   object metal = objc.default_device();
-  if (metal == NULL) status = system_fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it");
+  if (metal == NULL) status = system_fail(error, STERNA_WRONG_MACHINE, "Metal: this machine has no device for it: compile with --target host");
   else (void)snprintf(text, bytes, "%s (Metal)", text_of(tell(metal, "name")));
   release(metal);
   objc.pop_pool(pool);

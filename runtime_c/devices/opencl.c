@@ -69,7 +69,7 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     size_t most = 0, group = k->local[0] * k->local[1] * k->local[2];
     code = shared.cl.GetKernelWorkGroupInfo(k->object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     if (code == CL_SUCCESS && group > most)
-      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u: compile for a target with less, such as opencl-mali", k->name,
+      return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u: compile with --target opencl-mali, or for a description with less", k->name,
                                 (unsigned)group, shared.name, (unsigned)most);
     size_t together = 0;
     if (exchange == 0 || group < exchange) continue;

@@ -121,7 +121,7 @@ static sterna_status find_device(sterna_error *error) {
   }
   shared.name[0] = 0;
   if (wanted != NULL)
-    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: none of the devices is called \"%.80s\", as STERNA_OPENCL_DEVICE says",
+    return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: none of the devices is called \"%.80s\": change or unset STERNA_OPENCL_DEVICE",
                               wanted);
   return system_fail(error, STERNA_WRONG_MACHINE,
                             "OpenCL: there are %u platforms, and no device: install the driver of the GPU, or compile with --target host",
@@ -214,7 +214,7 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
     uint64_t has = sterna_opencl_number(limits[i].what);
     if (has < limits[i].needed)
       return system_fail(error, STERNA_WRONG_MACHINE,
-                                "OpenCL: kernels need %llu %s; %.60s has %llu: compile for a target with less, such as opencl-mali",
+                                "OpenCL: kernels need %llu %s; %.60s has %llu: compile with --target opencl-mali, or for a description with less",
                                 (unsigned long long)limits[i].needed, limits[i].name, shared.name, (unsigned long long)has);
   }
   return STERNA_OK;

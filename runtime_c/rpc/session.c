@@ -193,7 +193,7 @@ void rpc_load_here(rpc_session *session, const char *folder, uint32_t threads, u
   drivers_find(fopen(text, "rb"), &found, &options);
   sterna_status status = sterna_load(folder, &options, &session->model, &error);
   if (status != STERNA_OK) {
-    const char *advice = drivers_advice(&found, status);
+    const char *advice = drivers_advice(&found, &error);
     (void)snprintf(text, sizeof text, "%s%s%s", error.message, advice != NULL ? "; on the server " : "", advice != NULL ? advice : "");
     rpc_fail(session, id, status, text);
     return;

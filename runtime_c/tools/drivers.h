@@ -74,10 +74,10 @@ static void drivers_find(FILE *graph, drivers *found, sterna_options *options) {
   options->n_devices = found->n;
 }
 
-/* What to do where a bundle was refused because its device is not here; NULL where that was not it. */
-static const char *drivers_advice(const drivers *found, sterna_status status) {
-  if (!found->wanted || status != STERNA_WRONG_MACHINE) return NULL;
-  if (found->n > 0) return "install the device's driver, or compile the model for the CPU";
+/* What to do where a bundle was refused because no library drives its device; NULL where that was not it: what a library
+ * says has advice of its own. */
+static const char *drivers_advice(const drivers *found, const sterna_error *said) {
+  if (!found->wanted || said->status != STERNA_WRONG_MACHINE || strstr(said->message, "needs the device") == NULL) return NULL;
   return "put the library of the device, such as libsterna_opencl, beside this program's other libraries (a static program "
          "opens none), or compile the model for the CPU";
 }

@@ -234,7 +234,7 @@ int main(int argc, char **argv) {
   drivers_find(open_file(path, "rb"), &found, &options);
   sterna_status status = load(directory, &options, &model, &error);
   if (status != STERNA_OK) {
-    const char *advice = drivers_advice(&found, status);
+    const char *advice = drivers_advice(&found, &error);
     fprintf(stderr, "error[%s]: %s\n  %s\n", sterna_status_code(status), error.message, directory);
     if (advice != NULL) fprintf(stderr, "  fix: %s\n", advice);
   } else if (golden) {

@@ -244,7 +244,12 @@ def test_cuda_open_sizes(cuda: Driver) -> None:
             for name, wanted in here.run({"x": x}).items():
                 array = found[name]
                 assert array.shape == wanted.shape
-                taken = array.numpy() if isinstance(array, DeviceArray) else array
+                taken = np.asarray(array)
+                assert taken.dtype == wanted.dtype
+                if isinstance(array, DeviceArray):
+                    assert np.array_equal(taken, array.numpy())
+                    with pytest.raises(ValueError, match="no memory there without a copy"):
+                        array.__array__(copy=False)
                 np.testing.assert_allclose(taken, wanted, 1e-4, 1e-5)
             given.free()
         # Memory that is bound and too small for later sizes, which the device knows already.

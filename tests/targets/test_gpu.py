@@ -209,14 +209,14 @@ def test_exchanges_in_subgroups(tmp_path: Path) -> None:
         said = problem
     if said is not None:
         assert said.codes == ("E0507",)
-        assert "compile with --target opencl" in str(said)
+        assert 'fix: compile with target="opencl"' in str(said)
 
 
 @pytest.mark.parametrize(
     ("old", "says"),
     [
-        (False, "cannot be opened: install the driver of the GPU with its OpenCL, or compile with --target host"),
-        (True, "version 1.2 is needed: update the driver, or compile with --target host"),
+        (False, 'fix: install the driver of the GPU with its OpenCL, or compile with target="host"'),
+        (True, 'fix: update the driver, or compile with target="host"'),
     ],
 )
 def test_no_driver_and_an_old_one(old: bool, says: str, bundle: Path, tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_no_driver_and_an_old_one(old: bool, says: str, bundle: Path, tmp_path: 
         (lambda g: g["devices"][0].update(module="../x.cl"), "E0504", "file name"),
         (lambda g: g["devices"][0].update(params=[0, 1 << 40]), "E0504", "params of a device"),
         (lambda g: g["devices"][0].update(arena_bytes=64), "E0504", "arena"),
-        (lambda g: g["devices"][0].update(scratch_bytes=1 << 50), "E0502", "compile with --target host"),
+        (lambda g: g["devices"][0].update(scratch_bytes=1 << 50), "E0502", 'compile with target="host"'),
         (lambda g: g["devices"].clear(), "E0507", 'needs the device ""'),
         (lambda g: g["kernels"][2].update(shared_bytes=1 << 40), "E0507", "bytes of local memory"),
-        (lambda g: g["kernels"][2].update(threads=[1024, 1024, 64]), "E0507", "such as opencl-mali"),
+        (lambda g: g["kernels"][2].update(threads=[1024, 1024, 64]), "E0507", 'fix: compile with target="opencl-mali"'),
         (lambda g: g["kernels"][2].update(threads=[4, 4]), "E0504", "how it is launched"),
         (lambda g: g["kernels"][2].update(name="nothing"), "E0511", "nothing"),
         (lambda g: g["kernels"][3].pop("device"), "E0504", "of no device"),
@@ -290,6 +290,7 @@ def test_source_that_the_driver_refuses(tmp_path: Path) -> None:
     assert problem.codes == ("E0508",)
     assert "cannot be compiled" in str(problem)
     assert "unheard_of" in str(problem)
+    assert "please report it" in str(problem)
 
 
 def test_a_requirement_that_fails_is_reported() -> None:
@@ -315,6 +316,7 @@ def test_commands(tmp_path: Path) -> None:
         (["inspect", made, "--nodes"], "opencl to cpu"),
         (["run", made, "--random"], "scores"),
         (["profile", made, "--trace", tmp_path / "trace.json"], "copy"),
+        (["profile", made], "limits of the CPU here"),
         (["report", made, "-o", tmp_path / "report.html"], ""),
         (["verify", digits().file, "-t", "opencl"], "agrees"),
         (["doctor"], "OpenCL"),

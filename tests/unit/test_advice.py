@@ -26,6 +26,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "compiler"
         (shapes({"x": (1, 3, 8)}), "--shape x=1,3,8", 'shapes={"x": (1, 3, 8)}'),
         (shapes({"x": (7,), "y": None}), "--shape x=7 --shape y=none", 'shapes={"x": (7,), "y": None}'),
         (shapes({"x[0]": (2,)}), '--shape "x[0]=2"', 'shapes={"x[0]": (2,)}'),
+        (
+            Option("device_for", {"softmax": "cpu"}),
+            "--device-for softmax=cpu",
+            'device_for={"softmax": "cpu"}',
+        ),
         (Option("target", "host"), "--target host", 'target="host"'),
         (Option("single_file", True), "--single-file", "single_file=True"),
         (Option("compiler", "gcc"), "--cc gcc", 'compiler="gcc"'),

@@ -213,6 +213,9 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     out.print(f"\n  {summary['nodes']} nodes call {summary['kernels']} kernels")
     pools = ", ".join(f"{name} {size(count)}" for name, count in summary.get("memories", {"arena": arena}).items())
     out.print(f"  {pools}, {over} live-set lower bound{why}\n")
+    device = compiled.options.target.device
+    if device is not None and all(call.place != device.kind for call in compiled.calls):
+        out.print(f"  no node is on {device.kind}: all run on the CPU\n", soft_wrap=True)
     if "rounding_error" in summary:
         found = summary["rounding_error"]
         cost = "`sterna verify` shows what that costs, where the model can run"

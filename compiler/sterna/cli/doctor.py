@@ -10,12 +10,13 @@ import click
 from sterna.cli.failures import print_errors
 from sterna.cli.options import json_option
 from sterna.cli.output import console, print_json, table
+from sterna.emulate.engines import ENGINES
 from sterna.errors import SternaError
 from sterna.escape import rich as escape
 from sterna.frontends.formats import frontends
 from sterna.frontends.frontend import installed_version
 from sterna.targets.description import load_target
-from sterna.toolchain.doctor import Tool, toolchain_report
+from sterna.toolchain.doctor import Tool, program, toolchain_report
 from sterna.version import __version__
 from sterna_runtime import devices, library
 from sterna_runtime.private import cache_state
@@ -27,6 +28,11 @@ _DEVICES = {
     "cuda": ("CUDA", "install NVIDIA's driver"),
     "metal": ("Metal", "it is a part of macOS"),
 }
+#: What engines of JavaScript are for.
+_ENGINES = {
+    "node": "runs and tests WebAssembly bundles here",
+    "chromium": "runs and tests bundles for web pages here, those of the target webgpu too",
+}
 _NEEDED = ("ziglang", "llvmlite")
 
 
@@ -37,7 +43,7 @@ def command(as_json: bool) -> int:
 
     The exit status is 1 if models cannot be compiled or run on this machine.
     """
-    tools = toolchain_report() + _optional()
+    tools = [*toolchain_report(), *_engines(), *_optional()]
     runtime, problem = _runtime()
     host = load_target("host")
     cache, no_cache = cache_state()
@@ -80,6 +86,11 @@ def _runtime() -> tuple[str | None, SternaError | None]:
     except SternaError as problem:
         return None, problem
     return f"{version}, {path.stat().st_size:,} bytes, {path}", None
+
+
+def _engines() -> list[Tool]:
+    """What runs bundles for browsers."""
+    return [program(name, each.program(), _ENGINES[name], each.fix) for name, each in ENGINES.items()]
 
 
 def _optional() -> list[Tool]:

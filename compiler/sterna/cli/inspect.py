@@ -32,6 +32,7 @@ from sterna.escape import rich as escape
 from sterna.firmware.description import read_firmware
 from sterna.frontends.formats import find
 from sterna.options import Options
+from sterna.targets.description import load_target
 from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
 from sterna_runtime.describe import (
     BundleFacts,
@@ -161,24 +162,27 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     target, totals = graph["target"], bundle_totals(graph)
     out.print(f"[bold]{escape(graph['model'])}[/] for {escape(target['name'])}, made by {escape(graph['producer'])}")
     needs = ", ".join(target.get("cpu_features", ())) or "nothing"
-    settings = ", ".join(f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items())
+    settings = _settings(graph)
     machine = target["triple"] or "any processor"
     out.print(f"  {escape(machine)}; needs of the processor: {escape(needs)}")
     out.print(f"  {escape(settings)}\n")
     for number, device in enumerate(graph.get("devices", ()), 1):
         out.print(f"  {escape(_device(graph, device, number))}\n", soft_wrap=True)
+    if (kind := _unused_device(graph)) is not None:
+        out.print(f"  no node is on {kind}: all run on the CPU\n", soft_wrap=True)
     if (math := graph.get("math")) is not None:
         out.print(f"  {escape(_math(math))}\n", soft_wrap=True)
     out.print(_signature(graph))
     weights = graph["files"].get("params.bin", {}).get("bytes", 0)
+    largest = sorted(facts.sizes, key=lambda name: -facts.sizes[name])[:_FILES]
+    shown = f"; the {_FILES} largest" if len(largest) < len(facts.sizes) else ""
     out.print(
         f"\n  {totals.nodes:,} nodes call {len(graph['kernels']):,} kernels: {_multiply_adds(totals)}"
         f"\n  weights {size(weights)}, arena {size(totals.arena_bytes)} (live-set lower bound "
         f"{size(totals.live_bytes)}), scratch {size(graph['scratch_bytes'])} per thread"
-        f"\n  {size(sum(facts.sizes.values()))} in {len(facts.sizes)} files:",
+        f"\n  {size(sum(facts.sizes.values()))} in {len(facts.sizes)} files{shown}:",
         soft_wrap=True,
     )
-    largest = sorted(facts.sizes, key=lambda name: -facts.sizes[name])[:_FILES]
     out.print(files({name: count for name, count in facts.sizes.items() if name in largest}))
     if nodes:
         out.print("", _kernels(graph), "", _nodes(graph), sep="\n")
@@ -190,15 +194,39 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print("  --nodes lists nodes and kernels, --memory what lies where, --json everything")
 
 
+def _settings(graph: dict[str, Any]) -> str:
+    """How a bundle was compiled. Its generator is that of the kernels that run on the CPU, where there are any."""
+    options = dict(graph.get("options", {}))
+    if graph.get("devices") and "generator" in options:
+        if any("device" not in kernel for kernel in graph["kernels"]):
+            options["generator"] += " on the CPU"
+        else:
+            del options["generator"]
+    return ", ".join(f"{key} {str(value).lower()}" for key, value in options.items())
+
+
+def _unused_device(graph: dict[str, Any]) -> str | None:
+    """The kind of device that a bundle's target has and no node of it needs; None where nothing says that."""
+    try:
+        device = load_target(graph["target"]["name"]).device
+    except SternaError:  # a description of somebody's own
+        return None
+    return None if device is None or graph.get("devices") else device.kind
+
+
 def _device(graph: dict[str, Any], device: dict[str, Any], number: int) -> str:
     """A device that a bundle runs on, and how much of it does."""
     own = sum(node.get("device") == number for node in graph["nodes"])
     copies = sum(node.get("op") == "copy" for node in graph["nodes"])
     needs = f", which must have {', '.join(device['needs'])}" if device["needs"] else ""
     rest = len(graph["nodes"]) - own - copies
+    memory = (
+        f"arena {size(device['arena_bytes'])}, weights {size(device['params'][1])}, "
+        f"scratch {size(device['scratch_bytes'])}"
+    )
     return (
-        f"on {device['kind']}{needs}: {own:,} nodes, {rest:,} stay on the CPU, {copies:,} copies between; arena "
-        f"{size(device['arena_bytes'])}, weights {size(device['params'][1])}, scratch {size(device['scratch_bytes'])}"
+        f"on {device['kind']}{needs}, by {device['module']}: {own:,} nodes, {rest:,} stay on the CPU, "
+        f"{copies:,} copies between; {memory}"
     )
 
 

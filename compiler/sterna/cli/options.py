@@ -19,8 +19,9 @@ from sterna.options import math_bound
 from sterna.targets.description import load_target
 from sterna_runtime import Bundle, load
 from sterna_runtime.abi import MAX_THREADS
-from sterna_runtime.advice import Advice
+from sterna_runtime.advice import Advice, fix_text
 from sterna_runtime.cli.values import dim
+from sterna_runtime.devices import needed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -202,14 +203,19 @@ def opened(bundle: Path, threads: int, on: str | None) -> Iterator[Bundle]:
         with loaded:
             yield loaded
         return
-    with on_device(on), load(bundle, threads) as loaded:
+    with on_device(on, needed(str(bundle))), load(bundle, threads) as loaded:
         yield loaded
 
 
-def on_device(on: str) -> contextlib.AbstractContextManager[None]:
-    """Within it, bundles are loaded where --on says."""
-    from sterna.emulate.devices import device  # noqa: PLC0415 (brings the compiler)
+def on_device(on: str, kinds: tuple[str, ...]) -> contextlib.AbstractContextManager[None]:
+    """Within it, bundles for devices of these kinds are loaded where --on says.
 
+    Raises:
+        SternaError: as of `emulate.devices.device` and `check_devices`.
+    """
+    from sterna.emulate.devices import check_devices, device  # noqa: PLC0415 (brings the compiler)
+
+    check_devices(on, kinds)
     return device(on)
 
 
@@ -222,9 +228,9 @@ def _with_emulator(problem: SternaError, bundle: Path) -> SternaError:
         device = device_of(load_target(name)) if problem.codes == ("E0507",) else None
     except (SternaError, OSError, ValueError, LookupError, TypeError, RecursionError):
         return problem
-    if device is None:
-        return problem
     [one] = problem.diagnostics
+    if device is None or f"--on {device[1]}" in fix_text(one.fix or "", "cli"):
+        return problem
     further = Advice(one.fix or "", f"; or run it in {device[0]}: --on {device[1]}")
     return SternaError(replace(one, fix=further))
 

@@ -12,14 +12,16 @@ from sterna.cli import options
 from sterna.cli.asked import takes_options
 from sterna.cli.output import console, print_json
 from sterna.codegen.generators import DEFAULT, GENERATORS
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
 from sterna.options import Options
 from sterna.package.npm import npm_package
 from sterna.scratch import temporary_directory
 from sterna_runtime.cli.reports import size
 from sterna_runtime.cli.values import dim
+from sterna_runtime.devices import needed
 from sterna_runtime.names import model_name
+from sterna_runtime.recipe import DEVICES
 
 _THEN = {
     "npm": "`npm publish` in it makes it public",
@@ -151,8 +153,7 @@ def command(
         title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
         raise error("E0203", title, fix="leave out --target")
     if ecosystem not in _OF_BUNDLES and (bundle / "graph.json").is_file():
-        title = f"{bundle} is a bundle, of kernels for one processor; a package for {ecosystem} holds several"
-        raise error("E0203", title, fix="name the model that it was compiled from")
+        raise _no_model(bundle, ecosystem)
     if ecosystem in _OF_BUNDLES:
         firmware = ecosystem in _FIRMWARE
         names = package_name.replace("-", "_").lower() if firmware and package_name and not folder else None
@@ -184,6 +185,19 @@ def command(
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})
     else:
         console().print(f"{escape(str(written))}: {size(total)}; {_THEN[kind]}")
+
+
+def _no_model(bundle: Path, ecosystem: str) -> SternaError:
+    """Why a bundle is not what such a package is made of."""
+    kinds = needed(str(bundle))
+    if not kinds:
+        title = f"{bundle} is a bundle, of kernels for one processor; a package for {ecosystem} holds several"
+        return error("E0203", title, fix="name the model that it was compiled from")
+    title = (
+        f"{bundle} is a bundle for devices of {', '.join(kinds)}; packages for {ecosystem} have no kernels of devices"
+    )
+    sources = "; --for c writes sources that drive its device" if set(kinds) <= set(DEVICES) else ""
+    return error("E0203", title, fix=f"name the model that it was compiled from: it then runs on the CPU{sources}")
 
 
 @contextmanager

@@ -107,8 +107,10 @@ def command(
             bisect_model if bisect else verify_model,
             inputs=arrays, seed=seed, tolerance=tolerance, against=against, progress=progress,
         )  # fmt: skip
-        with contextlib.nullcontext() if on is None else options.on_device(on):
-            report = asked(model, make_options())
+        settings = make_options()
+        kinds = () if settings.target.device is None else (settings.target.device.kind,)
+        with contextlib.nullcontext() if on is None else options.on_device(on, kinds):
+            report = asked(model, settings)
     if isinstance(report, Bisection):
         return print_bisection(report, model, as_json)
     mistake = None if report.ok else SternaError(_disagreements(report))

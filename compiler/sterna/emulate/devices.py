@@ -12,9 +12,12 @@ from sterna.emulate.engines import ENGINES
 from sterna.emulate.machines import named, why_not_emulated
 from sterna.errors import error
 from sterna.rpc.device import connect
+from sterna.rpc.functions import SERVER
 from sterna.rpc.serial import Board, opened, read_board
+from sterna.runtime.remote import EMULATOR
 from sterna.targets.target import Target
 from sterna_runtime import library
+from sterna_runtime.refusals import Place, not_driven
 
 #: How addresses of machines begin (`sterna rpc serve`).
 _ADDRESS = "rpc:"
@@ -66,6 +69,28 @@ def known(text: str) -> None:
         board_of(text)
     elif not text.startswith(_ADDRESS) and text not in ENGINES:
         machine_of(text)
+
+
+def place_named(text: str) -> Place:
+    """What there is where bundles are loaded, of a name as `device` takes it."""
+    if text in ENGINES:
+        return ENGINES[text].place
+    return SERVER if text.startswith(_ADDRESS) else EMULATOR
+
+
+def check_devices(text: str, kinds: tuple[str, ...]) -> None:
+    """Refuses what is to run on devices of these kinds where none is driven, before anything is built or started.
+
+    Args:
+        text: as of `device`.
+
+    Raises:
+        SternaError: E0507, no device of these kinds is driven there.
+    """
+    place = place_named(text)
+    if place.drives is not None and not set(kinds) <= set(place.drives):
+        title, fix = not_driven(kinds, place)
+        raise error("E0507", title or f"kernels for devices of {', '.join(kinds)} do not run on {text}", fix=fix)
 
 
 def board_of(text: str) -> Board:

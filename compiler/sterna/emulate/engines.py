@@ -27,8 +27,10 @@ from sterna.scratch import temporary_directory
 from sterna.web.files import INDEX, Root
 from sterna.web.server import HOST, make_server
 from sterna.web.socket import WebSocket
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.errors import SternaError
 from sterna_runtime.reader import read_graph
+from sterna_runtime.refusals import Place
 
 _PAGE = b"""<!doctype html>
 <title>sterna</title>
@@ -58,12 +60,14 @@ class Engine:
         programs: what it may be called; variable: of the environment, names another one.
         fix: how it is installed.
         start: the functions of such a program.
+        place: what there is.
     """
 
     title: str
     programs: tuple[str, ...]
     fix: str
     start: Callable[[str], Functions]
+    place: Place
     variable: str = ""
 
     def program(self) -> str | None:
@@ -86,22 +90,29 @@ class Engine:
         return self.start(program)
 
 
+_BROWSER = Advice("compile the model with ", Option("target", "browser"))
+_NODE = Place((), Advice("leave out ", Option("on")), _BROWSER)
+_CHROMIUM = Place(
+    ("webgpu",), Advice("compile the model with ", Option("target", "webgpu"), ", which pages run"), _BROWSER
+)
+
+
 @lru_cache
 def _node(program: str) -> Functions:
-    return Functions([program, str(resource("runtime_js") / "src" / "serve-node.js")], "Node.js")
+    return Functions([program, str(resource("runtime_js") / "src" / "serve-node.js")], "Node.js", _NODE)
 
 
 @lru_cache
 def _chromium(program: str) -> Functions:
-    return BrowserFunctions([program], "Chromium")
+    return BrowserFunctions([program], "Chromium", _CHROMIUM)
 
 
 #: By the names that --on and targets have for them.
 ENGINES = {
-    "node": Engine("Node.js", ("node",), "install Node.js 18 or later", _node),
+    "node": Engine("Node.js", ("node",), "install Node.js 18 or later", _node, _NODE),
     "chromium": Engine(
         "Chromium", ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
-        "apt-get install chromium, or name the program: CHROMIUM=/path/to/chrome", _chromium, "CHROMIUM",
+        "apt-get install chromium, or name the program: CHROMIUM=/path/to/chrome", _chromium, _CHROMIUM, "CHROMIUM",
     ),
 }  # fmt: skip
 

@@ -73,7 +73,8 @@ def _fixed(outline: Outline, device: Device, context: PassContext, tried: bool) 
     for pattern, where in context.options.device_for:
         if where not in ("cpu", device.kind):
             title = f'there is no device "{where}"'
-            problems.append(Diagnostic("E0203", title, (), Advice(Option("device_for", f"{pattern}=cpu"))))
+            fix = Advice(Option("device_for", {pattern: "cpu"}), ", or ", Option("device_for", {pattern: device.kind}))
+            problems.append(Diagnostic("E0203", title, (), fix))
         elif not any(_called(call, pattern) for call in calls):
             title = f'no node or kernel of the model is called "{pattern}"'
             problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))

@@ -20,6 +20,7 @@ from sterna.runtime.remote import Failure, Functions, Model, aligned
 from sterna_runtime import library
 from sterna_runtime.abi import ALIGNMENT, status
 from sterna_runtime.names import is_file_name
+from sterna_runtime.refusals import Place
 
 #: The numbers of `runtime.remote`, and the kinds and tables here.
 _KINDS = {
@@ -32,6 +33,14 @@ _KINDS = {
 }
 _TABLES = (remote.INPUTS, remote.OUTPUTS, remote.VALUES, remote.DIMS, remote.NODES, remote.MEMORY)
 _NUMBERED = frozenset({remote.SET_DIMS, remote.GET_OUTPUT, remote.GET_VALUE})
+
+
+#: A machine behind an address: it tells itself which devices it drives.
+SERVER = Place(
+    None,
+    "start `sterna_rpc` there, as CMake builds it, and put the library of the device, such as libsterna_opencl, beside "
+    "its others: a static server opens none",
+)
 
 
 @dataclass
@@ -154,7 +163,7 @@ class DeviceFunctions(ModelFunctions):
 
     def __init__(self, link: Link):
         super().__init__()
-        self._link = link
+        self._link, self.place = link, SERVER
 
     def _asked_of_the_processor(self, feature: bytes) -> int:
         try:

@@ -25,6 +25,8 @@ from typing import Any
 
 from sterna_runtime import library
 from sterna_runtime.abi import ALIGNMENT, MAX_GRAPH_BYTES, MESSAGE_BYTES
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.refusals import Place
 
 SET_INPUT, SET_DIMS, RUN, PROFILE, RESET, GET_OUTPUT, GET_VALUE = range(1, 8)
 INPUTS, OUTPUTS, VALUES, DIMS, NODES, MEMORY = range(8, 14)
@@ -180,16 +182,20 @@ def _node(reader: Reader) -> tuple[Any, ...]:
     return reader.text(), reader.text(), reader.one("I")
 
 
+#: An emulator of a processor, or of a board.
+EMULATOR = Place((), Advice("leave out ", Option("on")))
+
+
 class Functions:
     """Those of `runtime.library` that Python's `Bundle` calls; statuses are returned, errors are kept, as C does.
 
     Args:
         command: starts the process; a bundle's folder and a number of threads are added to it.
-        where: the process is, for messages.
+        where: the process is, for messages; place: what there is.
     """
 
-    def __init__(self, command: Sequence[str], where: str = "the emulator"):
-        self._command, self._where = tuple(command), where
+    def __init__(self, command: Sequence[str], where: str = "the emulator", place: Place = EMULATOR):
+        self._command, self._where, self.place = tuple(command), where, place
         self._models: dict[int, Model] = {}
         self._numbers = itertools.count(1)
         self._features: dict[bytes, int] = {}

@@ -21,7 +21,6 @@ _PROGRAMS = {
     "qemu-aarch64": ("runs and tests 64-bit ARM libraries here", "install qemu-user"),
     "qemu-arm": ("runs and tests 32-bit ARM libraries here", "install qemu-user"),
     "qemu-system-arm": ("runs and tests Cortex-M firmware here", "install qemu-system-arm"),
-    "node": ("runs and tests WebAssembly bundles here", "install Node.js 20 or later"),
 }
 
 
@@ -40,7 +39,7 @@ class Tool:
 def toolchain_report() -> list[Tool]:
     """Every tool that Sterna can use, installed or not, the needed ones first."""
     with ThreadPoolExecutor() as pool:
-        programs = list(pool.map(_program, _PROGRAMS))
+        programs = list(pool.map(lambda name: program(name, find_program(name), *_PROGRAMS[name]), _PROGRAMS))
     return [*map(_package, _PACKAGES), *programs]
 
 
@@ -53,9 +52,8 @@ def _package(name: str) -> Tool:
     return Tool(name, True, version, gives, fix)
 
 
-def _program(name: str) -> Tool:
-    gives, fix = _PROGRAMS[name]
-    path = find_program(name)
+def program(name: str, path: str | None, gives: str, fix: str) -> Tool:
+    """A program, where it was found, and what it says of its version."""
     if path is None:
         return Tool(name, False, "", gives, fix)
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sterna.api import Settings, TargetName, options_of
 from sterna.driver import reading
-from sterna.emulate.devices import device, known, machine_of
+from sterna.emulate.devices import check_devices, device, known, machine_of
 from sterna.emulate.engines import ENGINES
 from sterna.emulate.machines import why_not_emulated
 from sterna.errors import error
@@ -178,9 +178,11 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
     if on is None or on == "host":
         if (why := why_not_here(target)) is not None:
             elsewhere = target.runs_on if target.runs_on in ENGINES else "rpc://HOST"
-            fix = Advice(Option("on", elsewhere), ", or ", Option("target", "host"))
+            drives = "" if target.device is None or elsewhere in ENGINES else ", whose server drives such a device"
+            fix = Advice(Option("on", elsewhere), drives, ", or ", Option("target", "host"))
             raise error("E0507", f"kernels of the target {target.name} cannot be measured here: {why}", fix=fix)
         return ""
+    check_devices(on, () if target.device is None else (target.device.kind,))
     if _is_counted(on, options):
         _check_counted(machine_of(on), target)
         return on

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sterna.choices import Choice, Trace
+from sterna.emulate.devices import place_named
 from sterna.errors import error
 from sterna.fast import Decision, Feeds, model_id
 from sterna.ir.graph import Graph
@@ -37,7 +38,8 @@ from sterna.tuning.scoring import Scorer
 from sterna.tuning.unforeseen import INTERNAL, internal
 from sterna.tuning.whole import Whole, measured
 from sterna.tuning.worker import Trial
-from sterna_runtime.advice import Advice, Option
+from sterna_runtime.advice import Advice, Fix, Option
+from sterna_runtime.refusals import advised
 
 #: Trials of a kernel between two decisions of who comes next, and the share of them drawn at random.
 BATCH, EPSILON = 16, 0.15
@@ -45,7 +47,7 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
-_MEASURABLE = Advice(Option("target"), " has to be what the device is; `sterna rpc doctor` describes it")
+_MEASURABLE: Fix | None = Advice(Option("target"), " has to be what the device is; `sterna rpc doctor` describes it")
 #: Of all trials, how many may go to what is decided above kernels.
 SHARE_OF_PARTS = 0.25
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
@@ -321,7 +323,10 @@ class Tuner:
         """Raises what no kernel could be measured for, where that is the device's and not the kernels'."""
         device = self._measurer.devices[0]
         if coded := re.match(r"error\[(E\d{4})\]: (.+)", why):
-            raise error(coded[1], f"no kernel can be measured: {coded[2]}", *filter(None, (device,)), fix=_MEASURABLE)
+            title, fix = coded[2], _MEASURABLE
+            if (driven := self.options.target.device) is not None:
+                title, fix = advised(coded[1], coded[2], (driven.kind,), place_named(device) if device else None)
+            raise error(coded[1], f"no kernel can be measured: {title}", *filter(None, (device,)), fix=fix)
         if device:
             raise error("E0805", f"no kernel can be measured: {why}", device, fix="see that the device is there")
 

@@ -6,7 +6,7 @@ import argparse
 
 from sterna_runtime.cli.plain import echo, print_json, table
 from sterna_runtime.cli.reports import bundle_json, size, tensor_signature
-from sterna_runtime.describe import BundleFacts, bundle_totals, describe_bundle, dimension_text
+from sterna_runtime.describe import BundleFacts, as_calls, bundle_totals, describe_bundle, dimension_text
 from sterna_runtime.errors import error
 
 #: Tensors of either side of the signature that are shown.
@@ -35,7 +35,11 @@ def _print(facts: BundleFacts, nodes: bool) -> None:
         return
     target, totals = graph["target"], bundle_totals(graph)
     echo(f"{graph['model']} for {target['name']}, made by {graph['producer']}")
-    echo(f"  {target['triple']}; needs of the processor: {', '.join(target.get('cpu_features', ())) or 'nothing'}\n")
+    needs = ", ".join(target.get("cpu_features", ())) or "nothing"
+    echo(f"  {target['triple'] or 'any processor'}; needs of the processor: {needs}\n")
+    for device in graph.get("devices", ()):
+        must = f", which must have {', '.join(device['needs'])}" if device["needs"] else ""
+        echo(f"  on {device['kind']}{must}, by {device['module']}\n")
     rows = []
     for side in ("inputs", "outputs"):
         tensors = [tensor_signature(graph["values"][index], graph) for index in graph[side]]
@@ -48,12 +52,12 @@ def _print(facts: BundleFacts, nodes: bool) -> None:
          f"{size(totals.arena_bytes)}, scratch {size(graph['scratch_bytes'])} per thread")  # fmt: skip
     echo(table(files, right=(1,)))
     if nodes:
-        symbols = graph.get("symbols", ())
+        symbols, calls = graph.get("symbols", ()), as_calls(graph)
         echo("\n" + table([
             ["#", "nodes of the model", "kernel", "tasks"],
             *([str(number), ", ".join(node.get("sources", ())) or node["name"],
-               graph["kernels"][node["kernel"]]["name"], dimension_text(node["tasks"], symbols)]
-              for number, node in enumerate(graph["nodes"])),
+               calls["kernels"][node["kernel"]]["name"], dimension_text(node["tasks"], symbols)]
+              for number, node in enumerate(calls["nodes"])),
         ], right=(0, 3)))  # fmt: skip
     if not facts.intact:
         echo("the files are damaged: a size or hash is not the one written when it was compiled")
