@@ -347,9 +347,11 @@ CODES: dict[str, Code] = {
     ),
     "E0502": Code(
         "the runtime could not get the memory or threads it asked for",
-        "The model needs more memory than the process may have, or the system refused to start a thread.",
+        "The model needs more memory than the process may have, or than the device that it runs on has or gives to one "
+        "buffer; or the system refused to start a thread.",
         "`sterna inspect BUNDLE` shows how much memory the model needs. Compile it for a smaller size (`--dim`), use "
-        "fewer threads, or raise the limit of the process.",
+        "fewer threads, or raise the limit of the process. Where a device's memory is full, `--target host` computes "
+        "on the CPU.",
     ),
     "E0503": Code(
         "a file of the bundle cannot be opened or read",
@@ -374,15 +376,18 @@ CODES: dict[str, Code] = {
     ),
     "E0507": Code(
         "the bundle was compiled for another machine",
-        "The processor has another architecture or lacks an instruction set that the kernels use.",
+        "The processor has another architecture or lacks an instruction set that the kernels use. Or the kernels are "
+        "for a device: there is none, it has no driver or an old one, it lacks something, or nothing there drives it.",
         "Compile for this machine with `--target host`, or for the machine's family: `sterna targets` lists them. In "
-        "browsers, `--all-variants` gives each engine what it can run.",
+        "browsers, `--all-variants` gives each engine what it can run. Of devices the message says whether a driver or "
+        "another `--target` helps; `sterna doctor` shows the devices here.",
     ),
     "E0508": Code(
         "the bundle's kernel library cannot be opened or does not fit its graph",
         "The library is missing or damaged, files of two bundles were mixed, or the system forbids loading libraries "
-        "from this folder.",
-        "Compile the model again. On Linux, check that the file system is not mounted with `noexec`.",
+        "from this folder. Or the driver of a device does not compile the kernels for it.",
+        "Compile the model again. On Linux, check that the file system is not mounted with `noexec`. Where a driver "
+        "refuses kernels, report it with the message; `--target host` computes on the CPU.",
     ),
     "E0509": Code(
         "the bundle has no tensor of that name",
@@ -398,8 +403,9 @@ CODES: dict[str, Code] = {
     "E0511": Code(
         "a kernel reported a failure",
         "An input has values for which the model is not defined, such as an index outside of a table or a number of "
-        "iterations above the limit.",
-        "Check the values of the inputs. The message names the node.",
+        "iterations above the limit. Or the driver of a device reported a failure, or lost the device.",
+        "Check the values of the inputs. The message names the node. Where a device was lost, close all bundles that "
+        "use it, and load them again.",
     ),
     "E0512": Code(
         "the runtime was built without what was asked for",

@@ -196,13 +196,12 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
 
 def _settings(graph: dict[str, Any]) -> str:
     """How a bundle was compiled. Its generator is that of the kernels that run on the CPU, where there are any."""
-    options = dict(graph.get("options", {}))
-    if graph.get("devices") and "generator" in options:
-        if any("device" not in kernel for kernel in graph["kernels"]):
-            options["generator"] += " on the CPU"
-        else:
-            del options["generator"]
-    return ", ".join(f"{key} {str(value).lower()}" for key, value in options.items())
+    words = {key: f"{key} {str(value).lower()}" for key, value in graph.get("options", {}).items()}
+    if graph.get("devices") and "generator" in words:
+        words["generator"] += " on the CPU"
+        if all("device" in kernel for kernel in graph["kernels"]):
+            del words["generator"]
+    return ", ".join(words.values())
 
 
 def _unused_device(graph: dict[str, Any]) -> str | None:
