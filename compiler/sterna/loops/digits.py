@@ -14,7 +14,7 @@ gives positions such steps: of rows of an open length, where every element is kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -25,7 +25,7 @@ from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
 from sterna.loops.prove import Range, at_least_zero
 from sterna.loops.touched import Access
-from sterna.te.position import Quotient
+from sterna.te.position import Quotient, depends_on_data
 
 #: Digits of a number, at most.
 MOST_DIGITS = 8
@@ -43,8 +43,11 @@ class Elements:
 
     def with_digits(self, values: Mapping[Atom, Int]) -> Elements:
         known = tuple(rejoined(n.substitute(values)) for n in self.known)
-        first, last = (rejoined(n.substitute(values)) for n in (self.first, self.last))
-        return Elements(first, last, known, self.ranges)
+        return replace(self.at(values), known=known)
+
+    def at(self, values: Mapping[Atom, Int]) -> Elements:
+        """The same with atoms of positions replaced, and not of what is known."""
+        return replace(self, first=rejoined(self.first.substitute(values)), last=rejoined(self.last.substitute(values)))
 
     def numbered(self, begin: Int, threads: Mapping[Symbol, int]) -> Elements:
         """With a number less the one that thread 0 has in the place of threads' symbols, which begin at numbers of
@@ -73,10 +76,11 @@ def apart_by_digits(accesses: Sequence[Access], task: Symbol, n_tasks: Int, coun
         accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
     """
     elements, number = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses], Symbol("number", 0, None)
-    return any(
-        _known_by(number, [each.with_digits({task: of(number) + first}) for each in elements])
-        for first in _first_tasks(elements, task)
-    )
+    for first in _first_tasks(elements, task):
+        counted = [each.with_digits({task: of(number) + first}) for each in elements]
+        if all(_is_none(number, each) for each in counted) or _known_by(number, counted):
+            return True
+    return False
 
 
 def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]) -> bool:
@@ -92,29 +96,45 @@ def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, coun
     threads = [{s: n for s, (axis, n) in a.place.threads.items() if axis == axes[0]} for a in accesses]
     elements, number = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses], Symbol("number", 0, None)
     for first in _first_tasks(elements, task):
-        begin = of(number) - (of(task) - first) * counts[axes[0]]
-        numbered = [each.numbered(begin, own) for each, own in zip(elements, threads, strict=True)]
-        mixed = any(task in n.symbols() for each in numbered for n in (each.first, each.last))
-        if not mixed and _known_by(number, numbered):
+        count = counts[axes[0]]
+        begin = of(number) - (of(task) - first) * count
+        values: dict[Atom, Int] = {task: first + of(number) // count}  # what is made of a task's number alone
+        numbered = [each.numbered(begin, own).at(values) for each, own in zip(elements, threads, strict=True)]
+        if _known_by(number, numbered):
             return True
     return False
 
 
 def _first_tasks(elements: Sequence[Elements], task: Symbol) -> list[Int]:
-    """The numbers that a task's is known not to be below: 0, and those of conditions."""
-    found = [[of(task) - fact for fact in each.known] for each in elements]
-    common = [first for first in found[0] if task not in first.symbols() and all(first in other for other in found)]
-    return [ZERO, *common]
+    """The numbers that a task's is known not to be below wherever there is an access, those of inner conditions
+    first."""
+    found = list[list[Int]]()
+    for each in elements:
+        numbers = (of(task) - fact for fact in reversed(each.known))
+        found.append([n for n in numbers if _is_of_sizes(n, {task, *each.ranges})])
+    return list(dict.fromkeys([*(first for first in found[0] if all(first in other for other in found)), ZERO]))
+
+
+def _is_of_sizes(value: Int, others: Set[Symbol]) -> bool:
+    """Whether sizes alone make a number, and no other symbol, nor data, and it is not negative."""
+    least = value.bounds()[0]
+    return least is not None and least >= 0 and others.isdisjoint(value.symbols()) and not depends_on_data(value)
+
+
+def _is_none(number: Symbol, elements: Elements) -> bool:
+    """Whether a condition says that a number is not greater than 0: one task reaches these elements."""
+    above = (fact + of(number) for fact in elements.known)
+    return any(n.is_const and int(n) <= 0 for n in above)
 
 
 def _decided(elements: Elements, task: Symbol, n_tasks: Int) -> Elements:
     """The same without minima and maxima of which conditions say what they are."""
-    known = (*elements.known, n_tasks - 1 - of(task))
+    elements = replace(elements, known=(*elements.known, n_tasks - 1 - of(task)))
     for atom in [a for n in elements.positions() for a in n.atoms() if isinstance(a, Extremum)]:
         a, b = atom.operands
         for chosen, other in ((a, b), (b, a)):
             difference = other - chosen if atom.kind == "min" else chosen - other
-            if at_least_zero(difference, elements.ranges, known):
+            if at_least_zero(difference, elements.ranges, elements.known):
                 elements = elements.with_digits({atom: chosen})
                 break
     return elements
