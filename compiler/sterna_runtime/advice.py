@@ -142,9 +142,10 @@ def fix_text(fix: Fix, surface: Surface) -> str:
 
 
 def _python(size: Any) -> str:
+    """A value of a mapping: sizes, which may come as text, or a word."""
     if isinstance(size, Sequence) and not isinstance(size, str):
         return f"({', '.join(map(str, size))}{',' if len(size) == 1 else ''})"
-    return f'"{size}"' if isinstance(size, str) and not _PLACEHOLDER.fullmatch(size) else str(size)
+    return f'"{size}"' if isinstance(size, str) and size.isalpha() else str(size)
 
 
 def _joined(size: Any, between: str) -> str:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from sterna.emulate import counting
 from sterna.errors import SternaError
 from sterna.targets.description import load_target
 from support.tools import ROOT
@@ -21,14 +22,6 @@ BENCH = ROOT / "bench"
 def root(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCH)
     from arm64 import root as module
-
-    return module
-
-
-@pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCH)
-    from arm64 import counting as module
 
     return module
 
@@ -75,23 +68,12 @@ def test_a_root_that_was_broken_off_is_made_anew(
     assert done == []
 
 
-def test_a_program_that_does_not_end_is_told(
-    counting: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "SECONDS", 0.2)
     emulator = tmp_path / "emulator"
     emulator.write_text("#!/bin/sh\nexec sleep 30\n")
     emulator.chmod(0o755)
     machine = counting.Machine(tmp_path / "work")
     with pytest.raises(SternaError, match=r"did not end in 0\.2 s") as caught:
-        machine._run([str(emulator)], ["program"], tmp_path, 1, counting.Asked(), {})
+        machine.count([str(emulator)], ["program"], tmp_path, 1, counting.Asked(), {})
     assert caught.value.codes == ("E0004",)
-
-
-def test_a_program_of_an_earlier_checkout_is_built_anew(counting: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "runner_aarch64").write_text("old")
-    machine = counting.Machine(tmp_path)
-    program = machine.host("aarch64")
-    assert program.read_bytes()[:4] == b"\x7fELF"
-    written = program.stat().st_mtime_ns
-    assert machine.host("aarch64").stat().st_mtime_ns == written, "once"
