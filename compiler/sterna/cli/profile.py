@@ -116,7 +116,7 @@ def _print(facts: dict[str, Any]) -> None:
     if clock:
         words = f"median {duration(time['median'] * 1e-9)}, fastest {duration(time['fastest'] * 1e-9)}"
         click.echo(f"a run: {words} of {time['runs']}")
-        devices = sum(node["device"] is not None for node in facts["nodes"])
+        devices = sum(node["device"] not in (None, "cpu") for node in facts["nodes"])
         if (limits := time["limits"]) is not None and devices < len(facts["nodes"]):
             name, memory = "limits of the CPU here" if devices else "limits here", limits["reading"][-1][1]
             click.echo(f"{name}: {limits['gflops']:.3g} GFLOP/s, {memory:.3g} GB/s from memory")

@@ -44,7 +44,7 @@ def _rate(
     if not node["inputs"]:  # it fills a part of a tensor, of a size that is not known: the border of a padded one
         return row
     row["gbytes"] = moved / taken if moved else None
-    if limits is None or not moved or node["device"] is not None:  # the limits are those of the CPU
+    if limits is None or not moved or node["device"] not in (None, "cpu"):  # the limits are those of the CPU
         return row
     narrow = any(tensors[v]["dtype"] in _BYTES for v in node["inputs"])
     peak = limits.gops if narrow and limits.gops else limits.gflops
