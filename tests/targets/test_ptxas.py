@@ -66,10 +66,15 @@ def test_occupancy(registers: int, shared: int, threads: int, capability: str, s
     assert Registers("k", registers, 0, shared).occupancy(capability, threads) == share
 
 
-def test_a_roofline_has_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_roofline_has_it(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = roofline(digits().file, Options(load_target("cuda-sm80")))
     assert all(k.registers and 0 < (k.occupancy or 0) <= 1 for k in facts.kernels)
     assert not facts.lacks
+    old = tmp_path / "ptxas"
+    old.write_text("#!/bin/sh\necho 'ptxas fatal: Unsupported .version' >&2\nexit 1\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(ptxas, "find", lambda: old)
+    assert "refuses the kernels: ptxas fatal" in roofline(digits().file, Options(load_target("cuda-sm80"))).lacks
     monkeypatch.setattr(ptxas, "find", lambda: None)
     without = roofline(digits().file, Options(load_target("cuda-sm80")))
     assert "nvidia-cuda-nvcc" in without.lacks

@@ -363,8 +363,8 @@ def merge_command(files: tuple[Path, ...], records: Path | None) -> None:
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for SVG pictures.")
 @records_option
 def plot_command(output: Path | None, records: Path | None) -> None:
-    """Draw the best of each explorer over its trials, and how fast the cost
-    model's predictions were.
+    """Draw the best of each explorer over its trials, and what the cost model
+    predicts beside what was measured.
 
     With --output both also as SVG.
     """

@@ -143,7 +143,11 @@ def with_registers(facts: Roofline, finished: Finished, target: Target) -> Roofl
         return replace(facts, lacks="ptxas, which says registers and occupancy: pip install nvidia-cuda-nvcc")
     functions = [kernel.function for kernel in finished.kernels if kernel.place != CPU]
     text = module(KernelSet("kernels", functions, [()] * len(functions)), target)
-    found = ptxas.registers_of(text, capability, program)
+    try:
+        found = ptxas.registers_of(text, capability, program)
+    except RuntimeError as problem:  # an old one knows neither this capability nor this version of PTX
+        said = str(problem).split("\n", 1)[0]
+        return replace(facts, lacks=f"registers and occupancy, since {program} refuses the kernels: {said}")
     rows = [
         replace(row, registers=own.registers, occupancy=own.occupancy(capability, row.threads))
         for row, own in ((row, found[row.name]) for row in facts.kernels)
