@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ from rich.table import Table
 
 from architectures import ARCHITECTURES, ARCHITECTURES_INT8
 from compiling import COLUMNS, ROUNDS, compilation, rows
-from environments import Environments
+from environments import Environments, add_work
 from integers import INTEGERS
 from layers import measure
 from machine import describe, limits
@@ -84,13 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
     parser.add_argument("--layers", action="store_true", help="Sterna alone, a table of the kernels of each model")
     parser.add_argument("--compile", action="store_true", help="how long compiling takes, by generator, and memory")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
-        metavar="FOLDER",
-        help="where everything is kept: $STERNA_BENCH or build/bench",
-    )
+    add_work(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there, too")
     return parser
 

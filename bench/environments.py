@@ -5,6 +5,8 @@ Peers that run in Node have a folder of npm's instead.
 
 from __future__ import annotations
 
+import argparse
+import os
 import subprocess
 import sys
 import venv
@@ -13,6 +15,17 @@ from pathlib import Path
 
 from peers import ENGINES, NETWORKS
 from sterna.errors import SternaError, error
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """The option for the folder that benchmarks keep networks, environments and programs in."""
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
+        metavar="FOLDER",
+        help="where everything is kept: $STERNA_BENCH or build/bench",
+    )
 
 
 class Environments:

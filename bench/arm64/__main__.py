@@ -32,7 +32,7 @@ from arm64.counting import Asked, Counted, Interval, Machine
 from arm64.cycles import CORES, estimate
 from arm64.cycles import version as estimator
 from arm64.root import emulated, make_root, versions
-from environments import Environments
+from environments import Environments, add_work
 from models import Model, Models
 from peers import ENGINES, Task
 from protocol import WRONG, WRONG_INTEGER
@@ -262,13 +262,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cycles", action="store_true", help="with cycles by llvm-mca")
     parser.add_argument("--caches", metavar="TARGET", help="with traffic between caches of that target's sizes")
     parser.add_argument("--root", type=Path, metavar="FOLDER", help="the peers' arm64 Python: WORK/arm64/root")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
-        metavar="FOLDER",
-        help="where everything is kept: $STERNA_BENCH or build/bench",
-    )
+    add_work(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the records there, too")
     return parser
 

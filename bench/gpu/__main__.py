@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from environments import Environments
+from environments import Environments, add_work
 from gpu import tables
 from gpu.bench import FIRST, DeviceBench, Pair
 from gpu.device import TARGETS, Device, find
@@ -74,13 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--starts", type=int, default=5, metavar="N", help="processes that time the first result: 5")
     parser.add_argument("--bound", type=float, default=0.02, metavar="E", help="of --math fast=E, for tf32: 0.02")
     parser.add_argument("--sizes", choices=SIZES, help="of kernels; full with CUDA, small without")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=Path(os.environ.get("STERNA_BENCH", "build/bench")),
-        metavar="FOLDER",
-        help="where everything is kept: $STERNA_BENCH or build/bench",
-    )
+    add_work(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there, all samples too")
     parser.add_argument("--read", action="append", type=Path, metavar="FILE", help="measure nothing: show these files")
     parser.add_argument("--list", action="store_true", help="say what would run, and measure nothing")
