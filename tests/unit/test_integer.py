@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import Atom, Int, Symbol, as_int, ceil_div, of, symbol
+from sterna.ir.integer import Atom, FloorDiv, Int, Symbol, as_int, ceil_div, of, symbol
 from sterna.ir.remainders import between, rejoined
 
 RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}
@@ -158,3 +158,12 @@ def test_halves_of_halves_are_one_quotient() -> None:
     assert half == ceil_div(x, 4) == (x + 3) // 4
     assert ((half - 1) // 2 + 1) == (x + 7) // 8
     assert (x // 3 - 2) // 5 == (x - 6) // 15
+
+
+def test_what_is_made_one_quotient_stays_within_32_bits() -> None:
+    """Of a split "in tiles of all of it": generated code computes with int32, where the merged divisor would be 0."""
+    x = symbol("x")
+    quotient = next(ceil_div(ceil_div(x, 4), 1 << 30).atoms())
+    assert isinstance(quotient, FloorDiv)
+    assert quotient.divisor == 1 << 30
+    assert quotient.value == (x + 3) // 4 + (1 << 30) - 1

@@ -242,7 +242,9 @@ class Int:
             if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv):
                 # floor((floor(a / e) + b) / d) = floor((a + b e) / (e d))
                 inner = monomial[0]
-                return quotient + (inner.value + rest.const * inner.divisor) // (inner.divisor * d)
+                added, divisor = rest.const * inner.divisor, inner.divisor * d
+                if divisor < 1 << 31 and abs(added) < _MOST_ADDED:
+                    return quotient + (inner.value + added) // divisor
         return quotient + Int({(FloorDiv(rest, d),): 1}, 0)
 
     def __mod__(self, divisor: IntLike) -> Int:
@@ -453,6 +455,10 @@ def of(atom: Atom) -> Int:
 
 def ceil_div(a: IntLike, divisor: int) -> Int:
     return (as_int(a) + (divisor - 1)) // divisor
+
+
+# Generated code computes sizes in 32 bits: what a merged quotient adds to one leaves it within them.
+_MOST_ADDED = 1 << 16
 
 
 def _order(atom: Atom) -> str:
