@@ -220,7 +220,23 @@ def _check_nodes(graph: dict[str, Any]) -> None:
             "kernel": lambda v: is_count(v) and v < kernels, "in": indices, "out": indices,
             "tasks": lambda v: _parts(v, symbols) <= MAX_TERMS,
         })  # fmt: skip
-        _may(what, node, {"sources": _list_of(is_text), "params_at": is_count, "params_bytes": is_count})
+        _may(what, node, {
+            "sources": _list_of(is_text), "params_at": is_count, "params_bytes": is_count, "stay": _is_stay,
+        })  # fmt: skip
+
+
+def _is_stay(stay: Any) -> bool:
+    """Why a node is on the CPU; there may be other reasons, and more may be told."""
+    texts = _list_of(is_text)
+    facts: dict[str, Check] = dict.fromkeys(("cpu_ns", "device_ns", "buffers", "most"), is_count)
+    facts |= dict.fromkeys(("dims", "computed", "types"), texts) | dict.fromkeys(
+        ("pattern", "problem", "code"), is_text
+    )
+    return (
+        isinstance(stay, dict)
+        and is_text(stay.get("reason"))
+        and all(good(stay[name]) for name, good in facts.items() if name in stay)
+    )
 
 
 def _parts(expression: Any, symbols: int, depth: int = 0) -> int:

@@ -168,6 +168,7 @@ function Details({ subject, row, setPicked }) {
       <h2 title={seen(title(row))}>{short(title(row), 60)}</h2>
       <dl class="plain">
         <div><dt>node</dt><dd>{row.index}{row.device ? ` on ${seen(row.device)}` : ""}; reads {into.length ? jump(into) : "no other"}, read by {out.length ? jump(out) : "no other"}</dd></div>
+        {row.stay && <div><dt>on the CPU</dt><dd>it {seen(row.stay)}</dd></div>}
         {row.within.length > 0 && <div><dt>part of</dt><dd>{row.within.map((each) => [`${each.op} ${seen(each.name)}`, each.branch, rounds(each)].filter(Boolean).join(", ")).join("; ")}</dd></div>}
         {time && <div><dt>{time.unit === "ns" ? "time" : "counted"}</dt><dd>{reached(time, row)}, {percent(row.share)} of the run{row.calls > 1 ? `; computed ${count(row.calls)} times in it` : ""}</dd></div>}
         <div><dt>work</dt><dd>{row.multiply_adds ? `${count(row.multiply_adds)} multiply-adds` : "no products"}{row.moved_bytes ? `; reads and writes ${bytes(row.moved_bytes)}` : ""}</dd></div>

@@ -8,7 +8,7 @@ e);a.__v=e.__v+1,S.vnode&&S.vnode(a),In(t.__P,a,e,t.__n,t.__P.namespaceURI,32&e.
 e.__e=e.__=null,a.__e!=n&&Lr(a)}}function Lr(t){if((t=t.__)!=null&&t.__c!=null)return t.__e=t.__c.base=null,t.__k.some(function(e){if(e!=null&&e.__e!=null)return t.
 __e=t.__c.base=e.__e}),Lr(t)}function Ir(t){(!t.__d&&(t.__d=!0)&&Nt.push(t)&&!Ee.__r++||Cr!=S.debounceRendering)&&((Cr=S.debounceRendering)||Rr)(Ee)}function Ee(){
 try{for(var t,e=1;Nt.length;)Nt.length>e&&Nt.sort(Pr),t=Nt.shift(),e=Nt.length,ga(t)}finally{Nt.length=Ee.__r=0}}function Fr(t,e,n,r,i,a,o,s,l,u,f){var m,h,d,p,
-v,b,_=r&&r.__k||Ae,M=e.length;for(l=_a(n,e,_,l,M),m=0;m<M;m++)(d=n.__k[m])!=null&&(h=d.__i!=-1&&_[d.__i]||Se,d.__i=m,b=In(t,d,h,i,a,o,s,l,u,f),p=d.__e,d.ref&&h.
+v,b,_=r&&r.__k||Ae,$=e.length;for(l=_a(n,e,_,l,$),m=0;m<$;m++)(d=n.__k[m])!=null&&(h=d.__i!=-1&&_[d.__i]||Se,d.__i=m,b=In(t,d,h,i,a,o,s,l,u,f),p=d.__e,d.ref&&h.
 ref!=d.ref&&(h.ref&&Tn(h.ref,null,d),f.push(d.ref,d.__c||p,d)),v==null&&p!=null&&(v=p),4&d.__u?(l=qr(d,l,t),h.__e&&(h.__e=null)):typeof d.type=="function"&&b!==
 void 0?l=b:p&&(l=p.nextSibling),d.__u&=-7);return n.__e=v,l}function _a(t,e,n,r,i){var a,o,s,l,u,f=n.length,m=f,h=0;for(t.__k=new Array(i),a=0;a<i;a++)(o=e[a])!=
 null&&typeof o!="boolean"&&typeof o!="function"?(typeof o=="string"||typeof o=="number"||typeof o=="bigint"||o.constructor==String?o=t.__k[a]=Ne(null,o,null,null,
@@ -26,15 +26,15 @@ r[e]||Tr(t.style,e,n[e])}else if(e[0]=="o"&&e[1]=="n")a=e!=(e=e.replace(Dr,"$1")
 e=e.replace(/xlink(H|:h)/,"h").replace(/sName$/,"s");else if(e!="width"&&e!="height"&&e!="href"&&e!="list"&&e!="form"&&e!="tabIndex"&&e!="download"&&e!="rowSpan"&&
 e!="colSpan"&&e!="role"&&e!="popover"&&e in t)try{t[e]=n??"";break t}catch{}typeof n=="function"||(n==null||n===!1&&e[4]!="-"?t.removeAttribute(e):t.setAttribute(
 e,e=="popover"&&n==1?"":n))}}function Or(t){return function(e){if(this.l){var n=this.l[e.type+t];if(e[$e]==null)e[$e]=En++;else if(e[$e]<n[re])return;return n(S.
-event?S.event(e):e)}}}function In(t,e,n,r,i,a,o,s,l,u){var f,m,h,d,p,v,b,_,M,w,N,R,T,F,Q,J,H=e.type;if(e.constructor!==void 0)return null;128&n.__u&&(l=!!(32&n.
-__u),a=[s=e.__e=n.__e]),(f=S.__b)&&f(e);t:if(typeof H=="function"){m=o.length;try{if(M=e.props,w=H.prototype&&H.prototype.render,N=(f=H.contextType)&&r[f.__c],R=
-f?N?N.props.value:f.__:r,n.__c?_=(h=e.__c=n.__c).__=h.__E:(w?e.__c=h=new H(M,R):(e.__c=h=new ot(M,R),h.constructor=H,h.render=ba),N&&N.sub(h),h.state||(h.state=
+event?S.event(e):e)}}}function In(t,e,n,r,i,a,o,s,l,u){var f,m,h,d,p,v,b,_,$,w,N,R,T,F,Q,J,H=e.type;if(e.constructor!==void 0)return null;128&n.__u&&(l=!!(32&n.
+__u),a=[s=e.__e=n.__e]),(f=S.__b)&&f(e);t:if(typeof H=="function"){m=o.length;try{if($=e.props,w=H.prototype&&H.prototype.render,N=(f=H.contextType)&&r[f.__c],R=
+f?N?N.props.value:f.__:r,n.__c?_=(h=e.__c=n.__c).__=h.__E:(w?e.__c=h=new H($,R):(e.__c=h=new ot($,R),h.constructor=H,h.render=ba),N&&N.sub(h),h.state||(h.state=
 {}),h.__n=r,d=h.__d=!0,h.__h=[],h._sb=[]),w&&h.__s==null&&(h.__s=h.state),w&&H.getDerivedStateFromProps!=null&&(h.__s==h.state&&(h.__s=_t({},h.__s)),_t(h.__s,H.
-getDerivedStateFromProps(M,h.__s))),p=h.props,v=h.state,h.__v=e,d)w&&H.getDerivedStateFromProps==null&&h.componentWillMount!=null&&h.componentWillMount(),w&&h.componentDidMount!=
-null&&h.__h.push(h.componentDidMount);else{if(w&&H.getDerivedStateFromProps==null&&M!==p&&h.componentWillReceiveProps!=null&&h.componentWillReceiveProps(M,R),e.
-__v==n.__v||!h.__e&&h.shouldComponentUpdate!=null&&h.shouldComponentUpdate(M,h.__s,R)===!1){e.__v!=n.__v&&(h.props=M,h.state=h.__s,h.__d=!1),e.__e=n.__e,e.__k=n.
+getDerivedStateFromProps($,h.__s))),p=h.props,v=h.state,h.__v=e,d)w&&H.getDerivedStateFromProps==null&&h.componentWillMount!=null&&h.componentWillMount(),w&&h.componentDidMount!=
+null&&h.__h.push(h.componentDidMount);else{if(w&&H.getDerivedStateFromProps==null&&$!==p&&h.componentWillReceiveProps!=null&&h.componentWillReceiveProps($,R),e.
+__v==n.__v||!h.__e&&h.shouldComponentUpdate!=null&&h.shouldComponentUpdate($,h.__s,R)===!1){e.__v!=n.__v&&(h.props=$,h.state=h.__s,h.__d=!1),e.__e=n.__e,e.__k=n.
 __k,e.__k.some(function(j){j&&(j.__=e)}),Ae.push.apply(h.__h,h._sb),h._sb=[],h.__h.length&&o.push(h),s=Ct(n);break t}h.componentWillUpdate!=null&&h.componentWillUpdate(
-M,h.__s,R),w&&h.componentDidUpdate!=null&&h.__h.push(function(){h.componentDidUpdate(p,v,b)})}if(h.context=R,h.props=M,h.__P=t,h.__e=!1,T=S.__r,F=0,w)h.state=h.
+$,h.__s,R),w&&h.componentDidUpdate!=null&&h.__h.push(function(){h.componentDidUpdate(p,v,b)})}if(h.context=R,h.props=$,h.__P=t,h.__e=!1,T=S.__r,F=0,w)h.state=h.
 __s,h.__d=!1,T&&T(e),f=h.render(h.props,h.state,h.context),Ae.push.apply(h.__h,h._sb),h._sb=[];else do h.__d=!1,T&&T(e),f=h.render(h.props,h.state,h.context),h.
 state=h.__s;while(h.__d&&++F<25);h.state=h.__s,h.getChildContext!=null&&(r=_t(_t({},r),h.getChildContext())),w&&!d&&h.getSnapshotBeforeUpdate!=null&&(b=h.getSnapshotBeforeUpdate(
 p,v)),Q=f!=null&&f.type===D&&f.key==null?Ur(f.props.children):f,s=Fr(t,ie(Q)?Q:[Q],e,n,r,i,a,o,s,l,u),h.base=e.__e,e.__u&=-161,h.__h.length&&o.push(h),_&&(h.__E=
@@ -43,15 +43,15 @@ s)]=null),e.__e=s}else if(a!=null)for(J=a.length;J--;)Cn(a[J])}else e.__e=n.__e;
 n.__v?(e.__k=n.__k,e.__e=n.__e):s=e.__e=va(n.__e,e,n,r,i,a,o,l,u);return(f=S.diffed)&&f(e),128&e.__u?void 0:s}function Br(t){t&&(t.__c&&(t.__c.__e=!0),t.__k&&t.
 __k.some(Br))}function Hr(t,e,n){for(var r=0;r<n.length;r++)Tn(n[r],n[++r],n[++r]);S.__c&&S.__c(e,t),t.some(function(i){try{t=i.__h,i.__h=[],t.some(function(a){
 a.call(i)})}catch(a){S.__e(a,i.__v)}})}function Ur(t){return typeof t!="object"||t==null||t.__b>0?t:ie(t)?t.map(Ur):t.constructor!==void 0?null:_t({},t)}function va(t,e,n,r,i,a,o,s,l){
-var u,f,m,h,d,p,v,b=n.props||Se,_=e.props,M=e.type;if(M=="svg"?i="http://www.w3.org/2000/svg":M=="math"?i="http://www.w3.org/1998/Math/MathML":i||(i="http://www\
-.w3.org/1999/xhtml"),a!=null){for(u=0;u<a.length;u++)if((d=a[u])&&"setAttribute"in d==!!M&&(M?d.localName==M:d.nodeType==3)){t=d,a[u]=null;break}}if(t==null){if(M==
-null)return document.createTextNode(_);t=document.createElementNS(i,M,_.is&&_),s&&(S.__m&&S.__m(e,a),s=!1),a=null}if(M==null)b===_||s&&t.data==_||(t.data=_);else{
-if(a=M=="textarea"&&_.defaultValue!=null?null:a&&Ce.call(t.childNodes),!s&&a!=null)for(b={},u=0;u<t.attributes.length;u++)b[(d=t.attributes[u]).name]=d.value;for(u in b)
+var u,f,m,h,d,p,v,b=n.props||Se,_=e.props,$=e.type;if($=="svg"?i="http://www.w3.org/2000/svg":$=="math"?i="http://www.w3.org/1998/Math/MathML":i||(i="http://www\
+.w3.org/1999/xhtml"),a!=null){for(u=0;u<a.length;u++)if((d=a[u])&&"setAttribute"in d==!!$&&($?d.localName==$:d.nodeType==3)){t=d,a[u]=null;break}}if(t==null){if($==
+null)return document.createTextNode(_);t=document.createElementNS(i,$,_.is&&_),s&&(S.__m&&S.__m(e,a),s=!1),a=null}if($==null)b===_||s&&t.data==_||(t.data=_);else{
+if(a=$=="textarea"&&_.defaultValue!=null?null:a&&Ce.call(t.childNodes),!s&&a!=null)for(b={},u=0;u<t.attributes.length;u++)b[(d=t.attributes[u]).name]=d.value;for(u in b)
 d=b[u],u=="dangerouslySetInnerHTML"?m=d:u=="children"||u in _||u=="value"&&"defaultValue"in _||u=="checked"&&"defaultChecked"in _||Me(t,u,null,d,i);for(u in _)d=
 _[u],u=="children"?h=d:u=="dangerouslySetInnerHTML"?f=d:u=="value"?p=d:u=="checked"?v=d:s&&typeof d!="function"||b[u]===d||Me(t,u,d,b[u],i);if(f)s||m&&(f.__html==
-m.__html||f.__html==t.innerHTML)||(t.innerHTML=f.__html),e.__k=[];else if(m&&(t.innerHTML=""),Fr(e.type=="template"?t.content:t,ie(h)?h:[h],e,n,r,M=="foreignObj\
-ect"?"http://www.w3.org/1999/xhtml":i,a,o,a?a[0]:n.__k&&Ct(n,0),s,l),a!=null)for(u=a.length;u--;)Cn(a[u]);s&&M!="textarea"||(u="value",M=="progress"&&p==null?t.
-removeAttribute("value"):p!=null&&(p!==t[u]||M=="progress"&&!p||M=="option"&&p!=b[u])&&Me(t,u,p,b[u],i),u="checked",v!=null&&v!=t[u]&&Me(t,u,v,b[u],i))}return t}
+m.__html||f.__html==t.innerHTML)||(t.innerHTML=f.__html),e.__k=[];else if(m&&(t.innerHTML=""),Fr(e.type=="template"?t.content:t,ie(h)?h:[h],e,n,r,$=="foreignObj\
+ect"?"http://www.w3.org/1999/xhtml":i,a,o,a?a[0]:n.__k&&Ct(n,0),s,l),a!=null)for(u=a.length;u--;)Cn(a[u]);s&&$!="textarea"||(u="value",$=="progress"&&p==null?t.
+removeAttribute("value"):p!=null&&(p!==t[u]||$=="progress"&&!p||$=="option"&&p!=b[u])&&Me(t,u,p,b[u],i),u="checked",v!=null&&v!=t[u]&&Me(t,u,v,b[u],i))}return t}
 function Tn(t,e,n){try{if(typeof t=="function"){var r=typeof t.__u=="function";r&&t.__u(),r&&e==null||(t.__u=t(e))}else t.current=e}catch(i){S.__e(i,n)}}function Vr(t,e,n){
 var r,i;if(S.unmount&&S.unmount(t),(r=t.ref)&&(r.current&&r.current!=t.__e||Tn(r,null,e)),(r=t.__c)!=null){if(r.componentWillUnmount)try{r.componentWillUnmount()}catch(a){
 S.__e(a,e)}r.base=r.__P=r.__n=null}if(r=t.__k)for(i=0;i<r.length;i++)r[i]&&Vr(r[i],e,n||typeof t.type!="function");n||Cn(t.__e),t.__c=t.__=t.__e=void 0}function ba(t,e,n){
@@ -106,8 +106,8 @@ i[o]=s}}r=="select"&&(i.multiple&&Array.isArray(i.value)&&(i.value=ae(n.children
 null&&(i.value=ae(n.children).forEach(function(u){u.props.selected=i.multiple?i.defaultValue.indexOf(u.props.value)!=-1:i.defaultValue==u.props.value}))),n.class&&
 !n.className?(i.class=n.class,Object.defineProperty(i,"className",Oa)):n.className&&(i.class=i.className=n.className),e.props=i})(t),t.$$typeof=Sa,ui&&ui(t)};var li=S.
 __r;S.__r=function(t){li&&li(t),mi=t.__c};var ci=S.diffed;S.diffed=function(t){ci&&ci(t);var e=t.props,n=t.__e;n!=null&&t.type==="textarea"&&"value"in e&&e.value!==
-n.value&&(n.value=e.value==null?"":e.value),mi=null};var pi=function(t,e){var n,r=S.debounceRendering;S.debounceRendering=function(a){n=a};try{var i=t(e);return n&&n(),i}finally{S.debounceRendering=r}};var za=/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu,$=t=>String(t).replace(za,e=>`\\u${e.codePointAt(0).toString(
-16).padStart(4,"0")}`);function z(t,e=48){let n=$(t);if(n.length<=e)return n;let r=Math.ceil((e-1)*.6);return`${n.slice(0,r)}\u2026${n.slice(n.length-(e-1-r))}`}
+n.value&&(n.value=e.value==null?"":e.value),mi=null};var pi=function(t,e){var n,r=S.debounceRendering;S.debounceRendering=function(a){n=a};try{var i=t(e);return n&&n(),i}finally{S.debounceRendering=r}};var za=/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu,M=t=>String(t).replace(za,e=>`\\u${e.codePointAt(0).toString(
+16).padStart(4,"0")}`);function z(t,e=48){let n=M(t);if(n.length<=e)return n;let r=Math.ceil((e-1)*.6);return`${n.slice(0,r)}\u2026${n.slice(n.length-(e-1-r))}`}
 var C=t=>t==null?"":t.toLocaleString("en-US");function P(t){return t==null?"":t<1e4?`${C(t)} B`:t<1e6?`${(t/1e3).toFixed(1)} kB`:`${(t/1e6).toFixed(1)} MB`}function St(t){
 if(t==null)return"";for(let[e,n]of[[1e9,"s"],[1e6,"ms"],[1e3,"\xB5s"]])if(t>=e)return`${(t/e).toPrecision(3)} ${n}`;return`${Math.round(t)} ns`}var yt=(t,e)=>t.
 unit==="ns"?St(e):`${C(e)} instr.`,ct=(t,e=1)=>t==null||!isFinite(t)?"":`${(100*t).toFixed(e)} %`,Re=t=>t!==null&&t>0&&t<.005?"< 1 %":ct(t,0),Fn=({op:t,count:e,
@@ -117,7 +117,7 @@ t.sources.join(", "):t.name,It=t=>`${t.dtype}[${t.shape===null?"\u2026":t.shape.
 t).replace(/^[=+\-@\t\r]/,"'$&");return/[",\r\n]/.test(e)?`"${e.replaceAll('"','""')}"`:e}var Ra=0;function c(t,e,n,r,i,a){e||(e={});var o,s,l=e;if("ref"in l)for(s in l={},e)s=="ref"?o=e[s]:l[s]=e[s];var u={type:t,props:l,key:n,ref:o,__k:null,__:null,__b:0,__e:null,
 __c:null,constructor:void 0,__v:--Ra,__i:-1,__u:0,__source:i,__self:a};if(typeof t=="function"&&(o=t.defaultProps))for(s in o)l[s]===void 0&&(l[s]=o[s]);return S.
 vnode&&S.vnode(u),u}function K({caption:t,columns:e,rows:n,first:r,words:i,onPick:a,picked:o}){let[s,l]=X(r??{column:0,down:!1}),[u,f]=X(""),[m,h]=X(""),d=at(()=>{let b=u.toLowerCase(),
-_=b?n.filter(N=>e.some(R=>String(R.value(N)??"").toLowerCase().includes(b))):n,{value:M}=e[s.column],w=s.down?-1:1;return[..._].sort((N,R)=>w*Pa(M(N),M(R)))},[n,
+_=b?n.filter(N=>e.some(R=>String(R.value(N)??"").toLowerCase().includes(b))):n,{value:$}=e[s.column],w=s.down?-1:1;return[..._].sort((N,R)=>w*Pa($(N),$(R)))},[n,
 e,s,u]),p=()=>[e.map(b=>qn(b.name)),...d.map(b=>e.map(_=>qn(_.value(b))))].map(b=>b.join(",")).join(`\r
 `);return c("div",{class:"tabled",children:[c("div",{class:"tools",children:[c("label",{children:["Filter ",c("input",{type:"search",value:u,onInput:b=>f(b.currentTarget.
 value)})]}),c("button",{type:"button",onClick:async()=>h(await Da(p())?`${d.length} rows copied`:"the browser does not let this page copy"),children:"Copy as CS\
@@ -125,11 +125,11 @@ V"}),c("span",{class:"note","aria-live":"polite",children:m||(u?`${d.length} of 
 label":t,children:c("table",{children:[c("caption",{class:"unseen",children:t}),c("thead",{children:c("tr",{children:e.map((b,_)=>c("th",{scope:"col",class:b.number?
 "number":"","aria-sort":s.column===_?s.down?"descending":"ascending":"none",children:c("button",{type:"button",onClick:()=>l({column:_,down:s.column===_?!s.down:
 !!b.number&&_>0}),children:[b.name,c("span",{"aria-hidden":"true",children:s.column===_?s.down?" \u25BE":" \u25B4":""})]})},_))})}),c("tbody",{children:d.map((b,_)=>c(
-"tr",{class:o!==void 0&&o===b.index?"picked":"",children:e.map((M,w)=>c("td",{class:M.number?"number":"text",children:M.pick&&a?c("button",{type:"button",class:"\
-link",onClick:()=>a(b),children:gi(M,b)}):gi(M,b)},w))},b.key??b.index??_))})]})})]})}var gi=(t,e)=>t.show?t.show(e):String(t.value(e)??"");function Pa(t,e){let[
+"tr",{class:o!==void 0&&o===b.index?"picked":"",children:e.map(($,w)=>c("td",{class:$.number?"number":"text",children:$.pick&&a?c("button",{type:"button",class:"\
+link",onClick:()=>a(b),children:gi($,b)}):gi($,b)},w))},b.key??b.index??_))})]})})]})}var gi=(t,e)=>t.show?t.show(e):String(t.value(e)??"");function Pa(t,e){let[
 n,r]=[t??-1/0,e??-1/0];return typeof n=="number"&&typeof r=="number"?n-r||0:String(t??"").localeCompare(String(e??""),"en",{numeric:!0})}async function Da(t){try{
 return await navigator.clipboard.writeText(t),!0}catch{let e=document.body.appendChild(Object.assign(document.createElement("textarea"),{value:t}));e.select();let n=document.
-execCommand("copy");return e.remove(),n}}function Pe({name:t}){return $(t).split("_").flatMap((e,n)=>n?["_",c("wbr",{},n),e]:[e])}function _i({report:t}){return c(D,{children:[t.boards.length>0&&c("section",{class:"card",children:[c("h2",{children:"Boards"}),c(K,{caption:"Boards",rows:t.boards.
+execCommand("copy");return e.remove(),n}}function Pe({name:t}){return M(t).split("_").flatMap((e,n)=>n?["_",c("wbr",{},n),e]:[e])}function _i({report:t}){return c(D,{children:[t.boards.length>0&&c("section",{class:"card",children:[c("h2",{children:"Boards"}),c(K,{caption:"Boards",rows:t.boards.
 map((e,n)=>({...e,key:n})),first:{column:0,down:!1},columns:[{name:"board",value:e=>e.board},{name:"core",value:e=>e.target},{name:"fits",value:e=>e.fits?"fits":
 "does not fit",show:e=>c("span",{class:e.fits?"good":"bad",children:e.fits?"fits":"does not fit"})},{name:"flash",value:e=>e.flash_bytes,show:e=>`${P(e.flash_bytes)}\
  of ${P(e.flash_of_board)}`,number:!0},{name:"RAM",value:e=>e.ram_bytes,show:e=>`${P(e.ram_bytes)} of ${P(e.ram_of_board)}`,number:!0},{name:"stack",value:e=>e.
@@ -137,16 +137,16 @@ stack_bytes??null,show:e=>P(e.stack_bytes),number:!0},{name:"instructions",value
 estimated_milliseconds??null,show:e=>e.estimated_milliseconds?Number(e.estimated_milliseconds.toPrecision(3)):"",number:!0},{name:"\xB5J",value:e=>e.estimated_microjoules??
 null,show:e=>e.estimated_microjoules?Number(e.estimated_microjoules.toPrecision(3)):"",number:!0}]}),c("p",{class:"note",children:"Flash, RAM, stack and instruc\
 tions are measured on an emulated core; milliseconds and microjoules are estimates from the boards' data sheets."})]}),t.targets.length>0&&c("section",{class:"c\
-ard",children:[c("h2",{children:"Targets"}),c(K,{caption:"Targets",rows:t.targets.map((e,n)=>({...e,key:n})),columns:[{name:"target",value:e=>e.target,show:e=>$(
+ard",children:[c("h2",{children:"Targets"}),c(K,{caption:"Targets",rows:t.targets.map((e,n)=>({...e,key:n})),columns:[{name:"target",value:e=>e.target,show:e=>M(
 e.target)},{name:"size",value:e=>e.bytes,show:e=>P(e.bytes),number:!0},{name:"weights",value:e=>e.weights_bytes,show:e=>P(e.weights_bytes),number:!0},{name:"cod\
 e",value:e=>e.code_bytes,show:e=>P(e.code_bytes),number:!0},{name:"arena",value:e=>e.arena_bytes,show:e=>P(e.arena_bytes),number:!0},{name:"nodes",value:e=>e.nodes,
 show:e=>C(e.nodes),number:!0},{name:"time",value:e=>e.nanoseconds??e.instructions??null,show:e=>e.nanoseconds?St(e.nanoseconds):e.instructions?`${C(e.instructions)}\
- instr.`:"",number:!0},{name:"measured",value:e=>e.where??"",show:e=>$(e.where??"not measured")}]})]})]})}var yi=(t,e)=>t.a?.[e]&&t.b?.[e]!==null&&t.b?.[e]!==void 0?t.b[e]/t.a[e]-1:null,vi={bytes:P,duration:St,count:C,small:q};function bi({report:t,subjects:e,pick:n,
+ instr.`:"",number:!0},{name:"measured",value:e=>e.where??"",show:e=>M(e.where??"not measured")}]})]})]})}var yi=(t,e)=>t.a?.[e]&&t.b?.[e]!==null&&t.b?.[e]!==void 0?t.b[e]/t.a[e]-1:null,vi={bytes:P,duration:St,count:C,small:q};function bi({report:t,subjects:e,pick:n,
 label:r}){let{comparison:i}=t,o=e.every(s=>s.time?.unit==="ns")?St:C;return c(D,{children:[c("p",{class:`verdict ${i.ok?"good":"bad"}`,role:"status",children:[c(
-"b",{children:i.ok?"No limit is exceeded.":"A limit is exceeded."})," ",i.verdict.map($).join(" ")]}),c("section",{class:"card",children:[c("h2",{children:"In s\
+"b",{children:i.ok?"No limit is exceeded.":"A limit is exceeded."})," ",i.verdict.map(M).join(" ")]}),c("section",{class:"card",children:[c("h2",{children:"In s\
 um"}),e.map((s,l)=>c("p",{class:"note",children:z(r(s,l),80)},l)),c("div",{class:"scroll",tabIndex:0,role:"region","aria-label":"In sum",children:c("table",{children:[
 c("thead",{children:c("tr",{children:[c("th",{scope:"col",children:"what"}),c("th",{scope:"col",class:"number",children:"A"}),c("th",{scope:"col",class:"number",
-children:"B"}),c("th",{scope:"col",class:"number",children:"change"})]})}),c("tbody",{children:i.totals.map(s=>c("tr",{children:[c("td",{children:$(s.what)}),c(
+children:"B"}),c("th",{scope:"col",class:"number",children:"change"})]})}),c("tbody",{children:i.totals.map(s=>c("tr",{children:[c("td",{children:M(s.what)}),c(
 "td",{class:"number",children:vi[s.unit](s.a)}),c("td",{class:"number",children:vi[s.unit](s.b)}),c("td",{class:"number",children:s.a?Vt(s.b/s.a-1):""})]},s.what))})]})})]}),
 i.outputs.length>0&&c("section",{class:"card",children:[c("h2",{children:"Outputs of B beside those of A"}),c(La,{rows:i.outputs})]}),c("section",{class:"card",
 children:[c("h2",{children:"Layer by layer"}),c(K,{caption:"Layers of both",rows:i.layers.map((s,l)=>({...s,key:l})),first:{column:1,down:!0},onPick:s=>s.b?n(s.
@@ -180,7 +180,7 @@ for(s=0;s<f;++s)(l=e[s])&&(h[s]=d=o.call(l,l.__data__,s,e)+"",u.has(d)?i[s]=l:u.
 a[s],u.delete(d)):n[s]=new De(t,a[s]);for(s=0;s<f;++s)(l=e[s])&&u.get(h[s])===l&&(i[s]=l)}function as(t){return t.__data__}function ss(t,e){if(!arguments.length)
 return Array.from(this,as);var n=e?os:is,r=this._parents,i=this._groups;typeof t!="function"&&(t=rs(t));for(var a=i.length,o=new Array(a),s=new Array(a),l=new Array(
 a),u=0;u<a;++u){var f=r[u],m=i[u],h=m.length,d=us(t.call(f,f&&f.__data__,u,r)),p=d.length,v=s[u]=new Array(p),b=o[u]=new Array(p),_=l[u]=new Array(h);n(f,m,v,b,
-_,d,e);for(var M=0,w=0,N,R;M<p;++M)if(N=v[M]){for(M>=w&&(w=M+1);!(R=b[w])&&++w<p;);N._next=R||null}}return o=new et(o,r),o._enter=s,o._exit=l,o}function us(t){return typeof t==
+_,d,e);for(var $=0,w=0,N,R;$<p;++$)if(N=v[$]){for($>=w&&(w=$+1);!(R=b[w])&&++w<p;);N._next=R||null}}return o=new et(o,r),o._enter=s,o._exit=l,o}function us(t){return typeof t==
 "object"&&"length"in t?t:Array.from(t)}function ls(){return new et(this._exit||this._groups.map(Mi),this._parents)}function cs(t,e,n){var r=this.enter(),i=this,
 a=this.exit();return typeof t=="function"?(r=t(r),r&&(r=r.selection())):r=r.append(t+""),e!=null&&(i=e(i),i&&(i=i.selection())),n==null?a.remove():n(a),r&&i?r.merge(
 i).order():i}function fs(t){for(var e=t.selection?t.selection():t,n=this._groups,r=e._groups,i=n.length,a=r.length,o=Math.min(i,a),s=new Array(i),l=0;l<o;++l)for(var u=n[l],
@@ -342,8 +342,8 @@ return function(u,f){var m=[],h=[];return u=t(u),f=t(f),a(u.translateX,u.transla
 h),l(u.scaleX,u.scaleY,f.scaleX,f.scaleY,m,h),u=f=null,function(d){for(var p=-1,v=h.length,b;++p<v;)m[(b=h[p]).i]=b.x(d);return m.join("")}}}var ho=fo(Yu,"px, ",
 "px)","deg)"),mo=fo(Ku,", ",")",")"),Qu=1e-12;function oo(t){return((t=Math.exp(t))+1/t)/2}function Zu(t){return((t=Math.exp(t))-1/t)/2}function Ju(t){return((t=
 Math.exp(2*t))-1)/(t+1)}var po=(function t(e,n,r){function i(a,o){var s=a[0],l=a[1],u=a[2],f=o[0],m=o[1],h=o[2],d=f-s,p=m-l,v=d*d+p*p,b,_;if(v<Qu)_=Math.log(h/u)/
-e,b=function(F){return[s+F*d,l+F*p,u*Math.exp(e*F*_)]};else{var M=Math.sqrt(v),w=(h*h-u*u+r*v)/(2*u*n*M),N=(h*h-u*u-r*v)/(2*h*n*M),R=Math.log(Math.sqrt(w*w+1)-w),
-T=Math.log(Math.sqrt(N*N+1)-N);_=(T-R)/e,b=function(F){var Q=F*_,J=oo(R),H=u/(n*M)*(J*Ju(e*Q+R)-Zu(R));return[s+H*d,l+H*p,u*J/oo(e*Q+R)]}}return b.duration=Math.
+e,b=function(F){return[s+F*d,l+F*p,u*Math.exp(e*F*_)]};else{var $=Math.sqrt(v),w=(h*h-u*u+r*v)/(2*u*n*$),N=(h*h-u*u-r*v)/(2*h*n*$),R=Math.log(Math.sqrt(w*w+1)-w),
+T=Math.log(Math.sqrt(N*N+1)-N);_=(T-R)/e,b=function(F){var Q=F*_,J=oo(R),H=u/(n*$)*(J*Ju(e*Q+R)-Zu(R));return[s+H*d,l+H*p,u*J/oo(e*Q+R)]}}return b.duration=Math.
 abs(_)*1e3*e/Math.SQRT2,b}return i.rho=function(a){var o=Math.max(.001,+a),s=o*o,l=s*s;return t(o,s,l)},i})(Math.SQRT2,2,4);function go(t){return function(e,n){
 var r=t((e=Ve(e)).h,(n=Ve(n)).h),i=tt(e.s,n.s),a=tt(e.l,n.l),o=tt(e.opacity,n.opacity);return function(s){return e.h=r(s),e.s=i(s),e.l=a(s),e.opacity=o(s),e+""}}}
 var rh=go(or),ih=go(tt);function _o(t){return function(e,n){var r=t((e=We(e)).h,(n=We(n)).h),i=tt(e.c,n.c),a=tt(e.l,n.l),o=tt(e.opacity,n.opacity);return function(s){return e.h=r(s),e.
@@ -450,10 +450,10 @@ touchcancel.zoom",mt).style("-webkit-tap-highlight-color","rgba(0,0,0,0)")}_.tra
 g!==A?R(g,x,y,k):A.interrupt().each(function(){T(this,arguments).event(k).start().zoom(null,typeof x=="function"?x.apply(this,arguments):x).end()})},_.scaleBy=function(g,x,y,k){
 _.scaleTo(g,function(){var A=this.__zoom.k,I=typeof x=="function"?x.apply(this,arguments):x;return A*I},y,k)},_.scaleTo=function(g,x,y,k){_.transform(g,function(){
 var A=e.apply(this,arguments),I=this.__zoom,E=y==null?N(A):typeof y=="function"?y.apply(this,arguments):y,L=I.invert(E),U=typeof x=="function"?x.apply(this,arguments):
-x;return n(w(M(I,U),E,L),A,o)},y,k)},_.translateBy=function(g,x,y,k){_.transform(g,function(){return n(this.__zoom.translate(typeof x=="function"?x.apply(this,arguments):
+x;return n(w($(I,U),E,L),A,o)},y,k)},_.translateBy=function(g,x,y,k){_.transform(g,function(){return n(this.__zoom.translate(typeof x=="function"?x.apply(this,arguments):
 x,typeof y=="function"?y.apply(this,arguments):y),e.apply(this,arguments),o)},null,k)},_.translateTo=function(g,x,y,k,A){_.transform(g,function(){var I=e.apply(
 this,arguments),E=this.__zoom,L=k==null?N(I):typeof k=="function"?k.apply(this,arguments):k;return n(Ft.translate(L[0],L[1]).scale(E.k).translate(typeof x=="fun\
-ction"?-x.apply(this,arguments):-x,typeof y=="function"?-y.apply(this,arguments):-y),I,o)},k,A)};function M(g,x){return x=Math.max(a[0],Math.min(a[1],x)),x===g.
+ction"?-x.apply(this,arguments):-x,typeof y=="function"?-y.apply(this,arguments):-y),I,o)},k,A)};function $(g,x){return x=Math.max(a[0],Math.min(a[1],x)),x===g.
 k?g:new Mt(x,g.x,g.y)}function w(g,x,y){var k=x[0]-y[0]*g.k,A=x[1]-y[1]*g.k;return k===g.x&&A===g.y?g:new Mt(g.k,k,A)}function N(g){return[(+g[0][0]+ +g[1][0])/
 2,(+g[0][1]+ +g[1][1])/2]}function R(g,x,y,k){g.on("start.zoom",function(){T(this,arguments).event(k).start()}).on("interrupt.zoom end.zoom",function(){T(this,arguments).
 event(k).end()}).tween("zoom",function(){var A=this,I=arguments,E=T(A,I).event(k),L=e.apply(A,I),U=y==null?N(L):typeof y=="function"?y.apply(A,I):y,lt=Math.max(
@@ -466,17 +466,17 @@ this.touch1[0])),this.that.__zoom=x,this.emit("zoom"),this},end:function(){retur
 var x=Z(this.that).datum();u.call(g,this.that,new fc(g,{sourceEvent:this.sourceEvent,target:_,transform:this.that.__zoom,dispatch:u}),x)}};function Q(g,...x){if(!t.
 apply(this,arguments))return;var y=T(this,x).event(g),k=this.__zoom,A=Math.max(a[0],Math.min(a[1],k.k*Math.pow(2,r.apply(this,arguments)))),I=vt(g);if(y.wheel)(y.
 mouse[0][0]!==I[0]||y.mouse[0][1]!==I[1])&&(y.mouse[1]=k.invert(y.mouse[0]=I)),clearTimeout(y.wheel);else{if(k.k===A)return;y.mouse=[I,k.invert(I)],ve(this),y.start()}
-be(g),y.wheel=setTimeout(E,p),y.zoom("mouse",n(w(M(k,A),y.mouse[0],y.mouse[1]),y.extent,o));function E(){y.wheel=null,y.end()}}function J(g,...x){if(h||!t.apply(
+be(g),y.wheel=setTimeout(E,p),y.zoom("mouse",n(w($(k,A),y.mouse[0],y.mouse[1]),y.extent,o));function E(){y.wheel=null,y.end()}}function J(g,...x){if(h||!t.apply(
 this,arguments))return;var y=g.currentTarget,k=T(this,x,!0).event(g),A=Z(g.view).on("mousemove.zoom",U,!0).on("mouseup.zoom",lt,!0),I=vt(g,y),E=g.clientX,L=g.clientY;
 Oi(g.view),yr(g),k.mouse=[I,this.__zoom.invert(I)],ve(this),k.start();function U(Y){if(be(Y),!k.moved){var rt=Y.clientX-E,pt=Y.clientY-L;k.moved=rt*rt+pt*pt>v}k.
 event(Y).zoom("mouse",n(w(k.that.__zoom,k.mouse[0]=vt(Y,y),k.mouse[1]),k.extent,o))}function lt(Y){A.on("mousemove.zoom mouseup.zoom",null),zi(Y.view,k.moved),be(
 Y),k.event(Y).end()}}function H(g,...x){if(t.apply(this,arguments)){var y=this.__zoom,k=vt(g.changedTouches?g.changedTouches[0]:g,this),A=y.invert(k),I=y.k*(g.shiftKey?
-.5:2),E=n(w(M(y,I),k,A),e.apply(this,x),o);be(g),s>0?Z(this).transition().duration(s).call(R,E,k,g):Z(this).call(_.transform,E,k,g)}}function j(g,...x){if(t.apply(
+.5:2),E=n(w($(y,I),k,A),e.apply(this,x),o);be(g),s>0?Z(this).transition().duration(s).call(R,E,k,g):Z(this).call(_.transform,E,k,g)}}function j(g,...x){if(t.apply(
 this,arguments)){var y=g.touches,k=y.length,A=T(this,x,g.changedTouches.length===k).event(g),I,E,L,U;for(yr(g),E=0;E<k;++E)L=y[E],U=vt(L,this),U=[U,this.__zoom.
 invert(U),L.identifier],A.touch0?!A.touch1&&A.touch0[2]!==U[2]&&(A.touch1=U,A.taps=0):(A.touch0=U,I=!0,A.taps=1+!!f);f&&(f=clearTimeout(f)),I&&(A.taps<2&&(m=U[0],
 f=setTimeout(function(){f=null},d)),ve(this),A.start())}}function O(g,...x){if(this.__zooming){var y=T(this,x).event(g),k=g.changedTouches,A=k.length,I,E,L,U;for(be(
 g),I=0;I<A;++I)E=k[I],L=vt(E,this),y.touch0&&y.touch0[2]===E.identifier?y.touch0[0]=L:y.touch1&&y.touch1[2]===E.identifier&&(y.touch1[0]=L);if(E=y.that.__zoom,y.
-touch1){var lt=y.touch0[0],Y=y.touch0[1],rt=y.touch1[0],pt=y.touch1[1],it=(it=rt[0]-lt[0])*it+(it=rt[1]-lt[1])*it,gt=(gt=pt[0]-Y[0])*gt+(gt=pt[1]-Y[1])*gt;E=M(E,
+touch1){var lt=y.touch0[0],Y=y.touch0[1],rt=y.touch1[0],pt=y.touch1[1],it=(it=rt[0]-lt[0])*it+(it=rt[1]-lt[1])*it,gt=(gt=pt[0]-Y[0])*gt+(gt=pt[1]-Y[1])*gt;E=$(E,
 Math.sqrt(it/gt)),L=[(lt[0]+rt[0])/2,(lt[1]+rt[1])/2],U=[(Y[0]+pt[0])/2,(Y[1]+pt[1])/2]}else if(y.touch0)L=y.touch0[0],U=y.touch0[1];else return;y.zoom("touch",
 n(w(E,L,U),y.extent,o))}}function mt(g,...x){if(this.__zooming){var y=T(this,x).event(g),k=g.changedTouches,A=k.length,I,E;for(yr(g),h&&clearTimeout(h),h=setTimeout(
 function(){h=null},d),I=0;I<A;++I)E=k[I],y.touch0&&y.touch0[2]===E.identifier?delete y.touch0:y.touch1&&y.touch1[2]===E.identifier&&delete y.touch1;if(y.touch1&&
@@ -523,13 +523,13 @@ toFixed(e),g:(t,e)=>t.toPrecision(e),o:t=>Math.round(t).toString(8),p:(t,e)=>Lo(
 t).toString(16)};function qo(t){return t}var Bo=Array.prototype.map,Ho=["y","z","a","f","p","n","\xB5","m","","k","M","G","T","P","E","Z","Y"];function zc(t){var e=t.
 grouping===void 0||t.thousands===void 0?qo:Ec(Bo.call(t.grouping,Number),t.thousands+""),n=t.currency===void 0?"":t.currency[0]+"",r=t.currency===void 0?"":t.currency[1]+
 "",i=t.decimal===void 0?".":t.decimal+"",a=t.numerals===void 0?qo:Cc(Bo.call(t.numerals,String)),o=t.percent===void 0?"%":t.percent+"",s=t.minus===void 0?"\u2212":
-t.minus+"",l=t.nan===void 0?"NaN":t.nan+"";function u(m,h){m=te(m);var d=m.fill,p=m.align,v=m.sign,b=m.symbol,_=m.zero,M=m.width,w=m.comma,N=m.precision,R=m.trim,
+t.minus+"",l=t.nan===void 0?"NaN":t.nan+"";function u(m,h){m=te(m);var d=m.fill,p=m.align,v=m.sign,b=m.symbol,_=m.zero,$=m.width,w=m.comma,N=m.precision,R=m.trim,
 T=m.type;T==="n"?(w=!0,T="g"):Fo[T]||(N===void 0&&(N=12),R=!0,T="g"),(_||d==="0"&&p==="=")&&(_=!0,d="0",p="=");var F=(h&&h.prefix!==void 0?h.prefix:"")+(b==="$"?
 n:b==="#"&&/[boxX]/.test(T)?"0"+T.toLowerCase():""),Q=(b==="$"?r:/[%p]/.test(T)?o:"")+(h&&h.suffix!==void 0?h.suffix:""),J=Fo[T],H=/[defgprs%]/.test(T);N=N===void 0?
 6:/[gprs]/.test(T)?Math.max(1,Math.min(21,N)):Math.max(0,Math.min(20,N));function j(O){var mt=F,g=Q,x,y,k;if(T==="c")g=J(O)+g,O="";else{O=+O;var A=O<0||1/O<0;if(O=
 isNaN(O)?l:J(Math.abs(O),N),R&&(O=Tc(O)),A&&+O==0&&v!=="+"&&(A=!1),mt=(A?v==="("?v:s:v==="-"||v==="("?"":v)+mt,g=(T==="s"&&!isNaN(O)&&dn!==void 0?Ho[8+dn/3]:"")+
 g+(A&&v==="("?")":""),H){for(x=-1,y=O.length;++x<y;)if(k=O.charCodeAt(x),48>k||k>57){g=(k===46?i+O.slice(x+1):O.slice(x))+g,O=O.slice(0,x);break}}}w&&!_&&(O=e(O,
-1/0));var I=mt.length+O.length+g.length,E=I<M?new Array(M-I+1).join(d):"";switch(w&&_&&(O=e(E+O,E.length?M-g.length:1/0),E=""),p){case"<":O=mt+O+g+E;break;case"\
+1/0));var I=mt.length+O.length+g.length,E=I<$?new Array($-I+1).join(d):"";switch(w&&_&&(O=e(E+O,E.length?$-g.length:1/0),E=""),p){case"<":O=mt+O+g+E;break;case"\
 =":O=mt+E+O+g;break;case"^":O=E.slice(0,I=E.length>>1)+mt+O+g+E.slice(I);break;default:O=E+mt+O+g;break}return a(O)}return j.toString=function(){return m+""},j}
 function f(m,h){var d=Math.max(-8,Math.min(8,Math.floor(jt(h)/3)))*3,p=Math.pow(10,-d),v=u((m=te(m),m.type="f",m),{suffix:Ho[8+d/3]});return function(b){return v(
 p*b)}}return{format:u,formatPrefix:f}}var fn,mn,br;Rc({thousands:",",grouping:[3],currency:["$",""]});function Rc(t){return fn=zc(t),mn=fn.format,br=fn.formatPrefix,
@@ -597,7 +597,7 @@ w.index))]})}),c("div",{class:"scale",children:[c("button",{type:"button",onClic
 function jc({row:t,place:[e,n,r,i],words:a,heat:o,picked:s,marked:l,pick:u,time:f}){let m=t.sources.length>Mr?[...t.sources.slice(0,Mr),`and ${t.sources.length-
 Mr} more`]:t.sources,h=`node ${t.index}: ${z(W(t),80)}`,d=t.within.filter(p=>p.branch).at(-1)?.branch;return c("g",{class:`node${s?" picked":""}${l?" marked":""}`,
 transform:`translate(${e-r/2} ${n-i/2})`,onClick:u,"data-node":t.index,children:[c("title",{children:`${h}
-${$(t.kernelName)}`}),c("rect",{width:r,height:i,rx:a?6:2,style:{"--heat":`${Math.round(100*Math.sqrt(o))*(a?.55:1)}%`}}),a&&c(D,{children:[c("text",{class:"hea\
+${M(t.kernelName)}`}),c("rect",{width:r,height:i,rx:a?6:2,style:{"--heat":`${Math.round(100*Math.sqrt(o))*(a?.55:1)}%`}}),a&&c(D,{children:[c("text",{class:"hea\
 d",x:"10",y:"18",children:z(t.kernelName,18)}),c("text",{class:"took",x:r-10,y:"18",children:f?ea(f,t):""}),c("text",{class:"shape",x:"10",y:"34",children:[t.device&&
 z(t.device,10),t.share!==null&&ct(t.share),d].filter(Boolean).join("  ")}),m.map((p,v)=>c("text",{class:"source",x:"10",y:50+15*v-2,children:z(p,30)},v))]})]})}
 var ea=(t,e)=>e.calls===0?"not run":yt(t,e.took);function tf({row:t,picture:e}){let n=e.nodes.slice(t.nodes[0],t.nodes.at(-1));if(!n.length)return null;let r=Math.
@@ -606,29 +606,30 @@ min(...n.map(([s,,l])=>s-l/2))-16,i=Math.max(...n.map(([s,,l])=>s+l/2))+16,a=Mat
 join(", ")})]})}function ef({subject:t,row:e,setPicked:n}){let{tensors:r,kernels:i,time:a}=t,o=i[e.kernel],s=t.rows.filter(m=>m.kernel===e.kernel),l=t.links.filter(
 ([,m])=>m===e.index).map(([m,,,h])=>[m,h&&"of the iteration before"]),u=t.links.filter(([m])=>m===e.index).map(([,m,,h])=>[m,h&&"in the next iteration"]),f=m=>m.
 map(([h,d],p)=>c("span",{children:[p?", ":"",c("button",{type:"button",class:"link",onClick:()=>n(h),children:h}),d?` ${d}`:""]},p));return c("section",{class:"\
-card side","aria-live":"polite",children:[c("h2",{title:$(W(e)),children:z(W(e),60)}),c("dl",{class:"plain",children:[c("div",{children:[c("dt",{children:"node"}),
-c("dd",{children:[e.index,e.device?` on ${$(e.device)}`:"","; reads ",l.length?f(l):"no other",", read by ",u.length?f(u):"no other"]})]}),e.within.length>0&&c(
-"div",{children:[c("dt",{children:"part of"}),c("dd",{children:e.within.map(m=>[`${m.op} ${$(m.name)}`,m.branch,Fn(m)].filter(Boolean).join(", ")).join("; ")})]}),
-a&&c("div",{children:[c("dt",{children:a.unit==="ns"?"time":"counted"}),c("dd",{children:[ea(a,e),", ",ct(e.share)," of the run",e.calls>1?`; computed ${C(e.calls)}\
- times in it`:""]})]}),c("div",{children:[c("dt",{children:"work"}),c("dd",{children:[e.multiply_adds?`${C(e.multiply_adds)} multiply-adds`:"no products",e.moved_bytes?
-`; reads and writes ${P(e.moved_bytes)}`:""]})]}),e.gflops||e.gbytes?c("div",{children:[c("dt",{children:"rate"}),c("dd",{children:[[e.gflops&&`${q(e.gflops)} G\
-FLOP/s`,e.gbytes&&`${q(e.gbytes)} GB/s`].filter(Boolean).join(", "),e.roof!==null?`; ${Re(e.roof)} of what ${e.bound==="memory"?"memory":"the multipliers"} can \
-do here`:""]})]}):null,c("div",{children:[c("dt",{children:"weights, code"}),c("dd",{children:[P(e.weights_bytes)||"?",", ",P(e.code_bytes)||"not known"]})]}),e.
-error!==null&&c("div",{children:[c("dt",{children:"error"}),c("dd",{children:[q(e.error)," of the largest"]})]}),c("div",{children:[c("dt",{children:"tasks"}),c(
-"dd",{children:$(e.tasks)})]})]}),e.intensity&&e.roof!==null&&a?.limits?c(vn,{rows:[e],limits:a.limits}):null,c("h3",{children:"Nodes of the model"}),c("ul",{class:"\
-names",children:[e.sources.map((m,h)=>c("li",{children:$(m)},h)),!e.sources.length&&c("li",{children:$(e.name)})]}),(e.inputs.length>0||e.outputs.length>0)&&c(D,
-{children:[c("h3",{children:"Tensors"}),c("ul",{class:"names",children:[e.inputs.map(m=>c("li",{children:["reads ",c("b",{children:$(r[m].name)})," ",$(It(r[m]))]},
-`i${m}`)),e.outputs.map(m=>c("li",{children:["writes ",c("b",{children:$(r[m].name)})," ",$(It(r[m]))]},`o${m}`))]})]}),c("h3",{children:"Schedule"}),o.schedule===
-null?c("p",{class:"note",children:"A bundle does not hold the schedules of its kernels: a report on the model has them."}):o.schedule.length?c("ol",{class:"step\
-s",children:o.schedule.map((m,h)=>c("li",{title:$(m.step),children:$(m.words)},h))}):c("p",{class:"note",children:"The kernel is written as a loop program, or a\
-s it is."}),c("h3",{children:[$(o.name),s.length>1?`, shared by ${s.length} nodes`:""]}),o.source?c("pre",{tabIndex:0,"aria-label":"C of the kernel",children:c(
-"code",{children:o.source})}):c("p",{class:"note",children:"kernels.c is not in the bundle."})]})}function jo(t,e,n){let[r,i]=[t.clientWidth||600,t.clientHeight||
-400];if(n)return Ft.translate(r/2-n[0]*.8,i/2-n[1]*.8).scale(.8);let a=na(t,e);if(a.k>=$r)return a;let o=Math.max(.5,Math.min(.9,r/(e.width+40))),[s]=e.nodes[0]??
-[0];return Ft.translate(r/2-s*o,30).scale(o)}function na(t,e){let[n,r]=[t.clientWidth||600,t.clientHeight||400],i=Math.min(1,(n-40)/Math.max(1,e.width),(r-50)/Math.
-max(1,e.height));return Ft.translate((n-e.width*i)/2,25).scale(i)}function nf({picture:t,links:e}){let n=e.filter(([,,,l])=>!l),r=l=>{let[u,...f]=l,m=`M${u[0]} ${u[1]}`,
-[h,d]=u;for(let[p,v]of f){let b=(d+v)/2;m+=h===p?`V${v}`:`C${h} ${b} ${p} ${b} ${p} ${v}`,[h,d]=[p,v]}return m},i=t.edges.map(r),a=e.filter(([,,,l])=>l),o=a.map(
-([l,u])=>{let[[f,m,h],[d,p,v]]=[t.nodes[l],t.nodes[u]],b=Math.max(f+h/2,d+v/2)+40;return`M${f+h/2} ${m}C${b} ${m} ${b} ${p} ${d+v/2} ${p}`}),s=l=>[[n,i],[a,o]].
-map(([u,f])=>u.map(([m,h],d)=>m===l||h===l?f[d]:"").join("")).join("");return{forward:i.join(""),back:o.join(""),own:s}}var qt=document.body.dataset.measure??null;function ra(t){let[e]=t.subjects,n=qt&&!e.time?rf():null;if(!n||n.hash!==e.hash||n.nodes?.length!==e.nodes.length)return t;
+card side","aria-live":"polite",children:[c("h2",{title:M(W(e)),children:z(W(e),60)}),c("dl",{class:"plain",children:[c("div",{children:[c("dt",{children:"node"}),
+c("dd",{children:[e.index,e.device?` on ${M(e.device)}`:"","; reads ",l.length?f(l):"no other",", read by ",u.length?f(u):"no other"]})]}),e.stay&&c("div",{children:[
+c("dt",{children:"on the CPU"}),c("dd",{children:["it ",M(e.stay)]})]}),e.within.length>0&&c("div",{children:[c("dt",{children:"part of"}),c("dd",{children:e.within.
+map(m=>[`${m.op} ${M(m.name)}`,m.branch,Fn(m)].filter(Boolean).join(", ")).join("; ")})]}),a&&c("div",{children:[c("dt",{children:a.unit==="ns"?"time":"counted"}),
+c("dd",{children:[ea(a,e),", ",ct(e.share)," of the run",e.calls>1?`; computed ${C(e.calls)} times in it`:""]})]}),c("div",{children:[c("dt",{children:"work"}),
+c("dd",{children:[e.multiply_adds?`${C(e.multiply_adds)} multiply-adds`:"no products",e.moved_bytes?`; reads and writes ${P(e.moved_bytes)}`:""]})]}),e.gflops||
+e.gbytes?c("div",{children:[c("dt",{children:"rate"}),c("dd",{children:[[e.gflops&&`${q(e.gflops)} GFLOP/s`,e.gbytes&&`${q(e.gbytes)} GB/s`].filter(Boolean).join(
+", "),e.roof!==null?`; ${Re(e.roof)} of what ${e.bound==="memory"?"memory":"the multipliers"} can do here`:""]})]}):null,c("div",{children:[c("dt",{children:"we\
+ights, code"}),c("dd",{children:[P(e.weights_bytes)||"?",", ",P(e.code_bytes)||"not known"]})]}),e.error!==null&&c("div",{children:[c("dt",{children:"error"}),c(
+"dd",{children:[q(e.error)," of the largest"]})]}),c("div",{children:[c("dt",{children:"tasks"}),c("dd",{children:M(e.tasks)})]})]}),e.intensity&&e.roof!==null&&
+a?.limits?c(vn,{rows:[e],limits:a.limits}):null,c("h3",{children:"Nodes of the model"}),c("ul",{class:"names",children:[e.sources.map((m,h)=>c("li",{children:M(
+m)},h)),!e.sources.length&&c("li",{children:M(e.name)})]}),(e.inputs.length>0||e.outputs.length>0)&&c(D,{children:[c("h3",{children:"Tensors"}),c("ul",{class:"n\
+ames",children:[e.inputs.map(m=>c("li",{children:["reads ",c("b",{children:M(r[m].name)})," ",M(It(r[m]))]},`i${m}`)),e.outputs.map(m=>c("li",{children:["writes\
+ ",c("b",{children:M(r[m].name)})," ",M(It(r[m]))]},`o${m}`))]})]}),c("h3",{children:"Schedule"}),o.schedule===null?c("p",{class:"note",children:"A bundle does \
+not hold the schedules of its kernels: a report on the model has them."}):o.schedule.length?c("ol",{class:"steps",children:o.schedule.map((m,h)=>c("li",{title:M(
+m.step),children:M(m.words)},h))}):c("p",{class:"note",children:"The kernel is written as a loop program, or as it is."}),c("h3",{children:[M(o.name),s.length>1?
+`, shared by ${s.length} nodes`:""]}),o.source?c("pre",{tabIndex:0,"aria-label":"C of the kernel",children:c("code",{children:o.source})}):c("p",{class:"note",children:"\
+kernels.c is not in the bundle."})]})}function jo(t,e,n){let[r,i]=[t.clientWidth||600,t.clientHeight||400];if(n)return Ft.translate(r/2-n[0]*.8,i/2-n[1]*.8).scale(
+.8);let a=na(t,e);if(a.k>=$r)return a;let o=Math.max(.5,Math.min(.9,r/(e.width+40))),[s]=e.nodes[0]??[0];return Ft.translate(r/2-s*o,30).scale(o)}function na(t,e){
+let[n,r]=[t.clientWidth||600,t.clientHeight||400],i=Math.min(1,(n-40)/Math.max(1,e.width),(r-50)/Math.max(1,e.height));return Ft.translate((n-e.width*i)/2,25).scale(
+i)}function nf({picture:t,links:e}){let n=e.filter(([,,,l])=>!l),r=l=>{let[u,...f]=l,m=`M${u[0]} ${u[1]}`,[h,d]=u;for(let[p,v]of f){let b=(d+v)/2;m+=h===p?`V${v}`:
+`C${h} ${b} ${p} ${b} ${p} ${v}`,[h,d]=[p,v]}return m},i=t.edges.map(r),a=e.filter(([,,,l])=>l),o=a.map(([l,u])=>{let[[f,m,h],[d,p,v]]=[t.nodes[l],t.nodes[u]],b=Math.
+max(f+h/2,d+v/2)+40;return`M${f+h/2} ${m}C${b} ${m} ${b} ${p} ${d+v/2} ${p}`}),s=l=>[[n,i],[a,o]].map(([u,f])=>u.map(([m,h],d)=>m===l||h===l?f[d]:"").join("")).
+join("");return{forward:i.join(""),back:o.join(""),own:s}}var qt=document.body.dataset.measure??null;function ra(t){let[e]=t.subjects,n=qt&&!e.time?rf():null;if(!n||n.hash!==e.hash||n.nodes?.length!==e.nodes.length)return t;
 let r=e.nodes.map(({multiply_adds:a,moved_bytes:o},s)=>{let l=e.control.some(({op:u,nodes:f})=>u==="loop"&&f[0]<=s&&s<f.at(-1))?0:n.nodes[s];return{gflops:l&&a?
 2*a/l:null,gbytes:l&&o?o/l:null,roof:null,bound:null}}),i={unit:"ns",where:"browser",machine:n.kernels,threads:n.threads,runs:n.runs,median:n.mean,fastest:null,
 nodes:n.nodes,calls:null,rates:r,limits:null,board:null,stack_bytes:null};return{...t,subjects:[{...e,time:i}]}}function rf(){try{return JSON.parse(sessionStorage.
@@ -637,9 +638,9 @@ memory:n,pick:e}):c("p",{class:"card",children:"This bundle was written by a ver
 "scratch",Sr=(t,e)=>ke(e)?`scratch of node ${e.first}`:e.tensors.map(n=>t.tensors[n].name).join(", ");function of({subject:t,memory:e,pick:n}){let{peak:r,pools:i,
 blocks:a}=e,[o,s]=X(null),l=o===null?null:a[o];return c(D,{children:[c("p",{class:"lead",children:[P(e.arena_bytes)," of arena",e.live_bytes?`; ${P(e.live_bytes)}\
  are alive at one time, which no plan can undercut`:"",e.scratch_bytes?a.some(ke)?`; in it up to ${P(e.scratch_bytes)} of scratch for a node`:`; ${P(e.scratch_bytes)}\
- of scratch for each thread`:"","."]}),i.map((u,f)=>c("section",{class:"card",children:[c("h2",{children:i.length>1?`Memory ${$(u.name)}`:"The arena"}),c("div",
+ of scratch for each thread`:"","."]}),i.map((u,f)=>c("section",{class:"card",children:[c("h2",{children:i.length>1?`Memory ${M(u.name)}`:"The arena"}),c("div",
 {class:"plotted",tabIndex:0,role:"region","aria-label":u.name,children:c(af,{subject:t,memory:e,pool:f,size:u.bytes,chosen:o,choose:s})}),c("p",{class:"note","a\
-ria-live":"polite",children:[l&&l.pool===f?c(D,{children:[ke(l)?"Scratch":l.tensors.map(m=>$(`${t.tensors[m].name} ${It(t.tensors[m])}`)).join(", then "),": ",C(
+ria-live":"polite",children:[l&&l.pool===f?c(D,{children:[ke(l)?"Scratch":l.tensors.map(m=>M(`${t.tensors[m].name} ${It(t.tensors[m])}`)).join(", then "),": ",C(
 l.bytes)," bytes at ",C(l.offset),", ",l.first===l.last?`node ${l.first}`:`nodes ${l.first} to ${l.last}`,". ",c("button",{type:"button",class:"link",onClick:()=>n(
 l.first),children:["Show node ",l.first]})]}):"From left to right: the nodes, in their order. Upwards: the bytes. A block is a tensor from the node that makes i\
 t to the last that reads it; click one for its name.",a.some(m=>ke(m)&&m.pool===f)?" Grey is scratch, which a node works in.":"",t.control.some(m=>m.op==="loop")?
@@ -650,7 +651,7 @@ t,u),show:u=>z(Sr(t,u),60)},{name:"bytes",value:u=>u.bytes,show:u=>C(u.bytes),nu
 last,number:!0}]})]}),c("section",{class:"card",children:[c("h2",{children:"What else would give"}),e.choices.length?c("div",{class:"scroll",tabIndex:0,role:"re\
 gion","aria-label":"What else would give",children:c("table",{children:[c("thead",{children:c("tr",{children:[c("th",{scope:"col",children:"choice"}),c("th",{scope:"\
 col",class:"number",children:"bytes"}),c("th",{scope:"col",class:"number",children:"change"}),c("th",{scope:"col",class:"number",children:"multiply-adds"})]})}),
-c("tbody",{children:e.choices.map((u,f)=>c("tr",{children:[c("td",{class:"text",children:$(u.text)}),c("td",{class:"number",children:C(u.bytes)}),c("td",{class:"\
+c("tbody",{children:e.choices.map((u,f)=>c("tr",{children:[c("td",{class:"text",children:M(u.text)}),c("td",{class:"number",children:C(u.bytes)}),c("td",{class:"\
 number",children:Vt(u.bytes/Math.max(1,e.arena_bytes)-1)}),c("td",{class:"number",children:u.multiply_adds?Vt(u.multiply_adds/Math.max(1,t.totals.multiply_adds)-
 1):""})]},f))})]})}):c("p",{class:"note",children:[t.control.length?"Loops and choices decide the order of the nodes":"No other order of the nodes was found tha\
 t needs less",t.kind!=="firmware"?"":t.model?", and no first layers to compute in patches":"; a report on the model says what --max-ram would give","."]})]})]})}
@@ -665,53 +666,53 @@ o its end`})]},p)),u.map(([d,p])=>c("rect",{class:`block ${ke(d)?"scratch":`tone
 p)),f&&c("path",{class:"alive",d:m}),f&&e.live_bytes?c("g",{class:"bound",children:c("path",{d:`M${kn} ${l(e.live_bytes)}H${wn-10}`})}):null]})}function sf({rows:t}){
 let e=t.reduce((r,i)=>r+i.bytes,0)||1,n=0;return c("section",{class:"card",children:[c("h2",{children:["Flash: ",P(e)]}),c("svg",{class:"strip",viewBox:"0 0 100\
 0 40",preserveAspectRatio:"none",role:"group","aria-label":"Flash by section",children:t.map((r,i)=>{let[a,o]=[1e3*n/e,1e3*r.bytes/e];return n+=r.bytes,c("rect",
-{class:`block tone${i%6}`,x:a,width:o,height:"40",children:c("title",{children:[$(`${r.section} ${r.what}`),": ",P(r.bytes)]})},i)})}),c(K,{caption:"Flash by se\
-ction",rows:t.map((r,i)=>({...r,key:i})),first:{column:2,down:!0},columns:[{name:"section",value:r=>r.section},{name:"what",value:r=>r.what,show:r=>$(r.what)},{
+{class:`block tone${i%6}`,x:a,width:o,height:"40",children:c("title",{children:[M(`${r.section} ${r.what}`),": ",P(r.bytes)]})},i)})}),c(K,{caption:"Flash by se\
+ction",rows:t.map((r,i)=>({...r,key:i})),first:{column:2,down:!0},columns:[{name:"section",value:r=>r.section},{name:"what",value:r=>r.what,show:r=>M(r.what)},{
 name:"bytes",value:r=>r.bytes,show:r=>C(r.bytes),number:!0}]})]})}var uf=["int8","uint8"];function lf(t,e){return t.filter(({nodes:n})=>n[0]<=e&&e<n.at(-1)).map(n=>{let r=n.op==="if"?n.nodes.findLastIndex(i=>i<=e):null;return{
 ...n,branch:r===null?null:["then","else"][r]??`branch ${r+1}`}}).sort((n,r)=>r.nodes.at(-1)-r.nodes[0]-(n.nodes.at(-1)-n.nodes[0]))}function aa(t){let{nodes:e,kernels:n,
 time:r,numbers:i,control:a,tensors:o}=t,s=r?r.nodes.reduce((f,m)=>f+m,0)||1:null,l=new Map((i?.layers??[]).filter(f=>f.node!==null).map(f=>[f.node,f])),u=e.map(
 (f,m)=>{let h=r?r.nodes[m]:null,d=f.multiply_adds&&f.moved_bytes?2*f.multiply_adds/f.moved_bytes:null,p=r?r.rates[m]:{gflops:null,gbytes:null,roof:null,bound:null};
 return{...f,...p,index:m,intensity:d,kernelName:n[f.kernel].name,took:h,narrow:f.inputs.some(v=>uf.includes(o[v].dtype)),calls:r?.calls?.[m]??null,within:lf(a,m),
 share:h===null?null:h/s,error:l.get(m)?.error??null}});return{...t,rows:u,total:s}}var sa=(t,e)=>[...t].filter(n=>n.took).sort((n,r)=>r.took-n.took).slice(0,e);var Mn=(t,e,n)=>({name:t,value:e,show:r=>(n??q)(e(r)),number:!0});function la({subject:t,pick:e}){let{numbers:n}=t;return n?c(D,{children:[c("p",{class:"lead",children:[
-C(n.samples)," ",n.samples===1?"sample":"samples","; layers beside ",$(n.reference),n.trade?`; ${$(n.trade)}`:"","."]}),c("section",{class:"card",children:[c("h\
+C(n.samples)," ",n.samples===1?"sample":"samples","; layers beside ",M(n.reference),n.trade?`; ${M(n.trade)}`:"","."]}),c("section",{class:"card",children:[c("h\
 2",{children:"Outputs"}),c(K,{caption:"Outputs",rows:n.outputs.map((r,i)=>({...r,key:i})),first:{column:1,down:!0},columns:[{name:"output",value:r=>r.name,show:r=>z(
-r.name)},...ua,{name:"beside",value:r=>r.reference,show:r=>$(r.reference)}]})]}),c("section",{class:"card",children:[c("h2",{children:"Layers, the worst first"}),
+r.name)},...ua,{name:"beside",value:r=>r.reference,show:r=>M(r.reference)}]})]}),c("section",{class:"card",children:[c("h2",{children:"Layers, the worst first"}),
 n.layers.length?c(K,{caption:"Error of every layer",rows:n.layers.map((r,i)=>({...r,key:i})),first:{column:1,down:!0},onPick:r=>r.node!==null&&e(r.node),columns:[
-{name:"tensor",value:r=>r.name,show:r=>c("span",{title:$(r.name),children:z(r.name)}),pick:!0},...ua,{name:"node",value:r=>r.node,number:!0},{name:"nodes of the\
+{name:"tensor",value:r=>r.name,show:r=>c("span",{title:M(r.name),children:z(r.name)}),pick:!0},...ua,{name:"node",value:r=>r.node,number:!0},{name:"nodes of the\
  model",value:r=>r.sources.join(", "),show:r=>z(r.sources.join(", "))}]}):c("p",{class:"note",children:"No tensor between kernels is in both."})]}),n.ranges.length>
 0&&c("section",{class:"card",children:[c("h2",{children:"Ranges of quantized tensors"}),c("p",{class:"note",children:"How often each part of the range was met; \
 the ends are where values are clipped."}),c("div",{class:"ranges",children:n.ranges.map((r,i)=>c(cf,{row:r},i))})]})]}):c("p",{class:"card",children:["No number\
 s were compared. ",c("code",{children:"sterna report MODEL --data samples.npz"})," compares every layer with the reference on these samples."]})}var ua=[Mn("lar\
 gest error",t=>t.error),Mn("mean error",t=>t.mean),Mn("cosine",t=>t.cosine,t=>t===null?"":t.toFixed(6)),Mn("largest value",t=>t.largest)];function cf({row:t}){let e=Math.
-max(...t.counts,1);return c("figure",{class:"range",children:[c("figcaption",{title:$(t.name),children:[z(t.name,30)," ",c("small",{children:[t.dtype,"; ",C(t.least),
+max(...t.counts,1);return c("figure",{class:"range",children:[c("figcaption",{title:M(t.name),children:[z(t.name,30)," ",c("small",{children:[t.dtype,"; ",C(t.least),
 " to ",C(t.greatest),"; ",ct(t.clipped,2)," at the ends",t.scale?`; scale ${q(t.scale)}`:""]})]}),c("svg",{viewBox:`0 0 ${t.counts.length*10} 60`,preserveAspectRatio:"\
 none",role:"img","aria-label":`Histogram of ${z(t.name,60)}`,children:t.counts.map((n,r)=>c("rect",{class:r===0||r===t.counts.length-1?"end":"",x:10*r,width:"9",
-y:60-58*n/e,height:58*n/e},r))})]})}function ca({subject:t,go:e,pick:n}){let{time:r,totals:i,memory:a}=t;return c(D,{children:[c("dl",{class:"facts",children:[c(Bt,{name:"target",value:$(t.target.
-name??""),note:$(t.target.triple??"")}),c(Bt,{name:"size",value:P(t.bytes),note:`${t.files.length} files; weights ${P(t.weights_bytes)}${t.code_bytes?`, code ${P(
+y:60-58*n/e,height:58*n/e},r))})]})}function ca({subject:t,go:e,pick:n}){let{time:r,totals:i,memory:a}=t;return c(D,{children:[c("dl",{class:"facts",children:[c(Bt,{name:"target",value:M(t.target.
+name??""),note:M(t.target.triple??"")}),c(Bt,{name:"size",value:P(t.bytes),note:`${t.files.length} files; weights ${P(t.weights_bytes)}${t.code_bytes?`, code ${P(
 t.code_bytes)}`:""}`}),a&&c(Bt,{name:"arena",value:P(a.arena_bytes),note:a.live_bytes?`live-set lower bound ${P(a.live_bytes)}`:""}),i&&c(Bt,{name:"multiply-add\
 s",value:C(i.multiply_adds),note:hf(i.sizes)}),c(Bt,{name:"nodes",value:C(t.nodes.length),note:`${C(t.kernels.length)} kernels`}),r?c(Bt,{name:r.unit==="ns"?"ti\
 me of a run":"instructions of a run",value:yt(r,r.median),note:Ar(r)}):c(Bt,{name:"time",value:"not measured",note:qt?c("a",{href:qt,children:"measure it in thi\
 s browser"}):"--time measures it"})]}),r&&c("section",{class:"card",children:[c("h2",{children:"Where the time goes"}),c("ol",{class:"hot",children:sa(t.rows,5).
-map(o=>c("li",{children:[c("button",{type:"button",class:"link",onClick:()=>n(o.index),title:$(W(o)),children:z(W(o),40)}),c("span",{class:"bar","aria-hidden":"\
+map(o=>c("li",{children:[c("button",{type:"button",class:"link",onClick:()=>n(o.index),title:M(W(o)),children:z(W(o),40)}),c("span",{class:"bar","aria-hidden":"\
 true",children:c("i",{style:{width:`${100*o.share}%`}})}),c("span",{class:"number",children:ct(o.share)}),c("span",{class:"number",children:yt(r,o.took)})]},o.index))}),
 c("p",{class:"note",children:["A name opens the node in the graph. ",c("button",{type:"button",class:"link",onClick:()=>e("time"),children:"All nodes by time"})]})]}),
 c("section",{class:"card",children:[c("h2",{children:"Signature"}),c("div",{class:"scroll",tabIndex:0,role:"region","aria-label":"Signature",children:c("table",
 {children:[c("thead",{children:c("tr",{children:[c("th",{scope:"col",children:"side"}),c("th",{scope:"col",children:"name"}),c("th",{scope:"col",children:"type"}),
 c("th",{scope:"col",children:"meaning"})]})}),c("tbody",{children:["inputs","outputs"].flatMap(o=>t.signature[o].map((s,l)=>c("tr",{children:[c("td",{children:o.
-slice(0,-1)}),c("td",{class:"text",children:c("b",{title:$(s.name),children:z(s.name)})}),c("td",{class:"text",children:z(It(s),80)}),c("td",{class:"text",children:[
-$(s.note),s.labels.length?c(ff,{labels:s.labels}):""]})]},`${o}${l}`)))})]})})]}),c("section",{class:"card",children:[c("h2",{children:"Files"}),c(K,{caption:"F\
-iles",rows:t.files.map(o=>({...o,key:o.name})),first:{column:1,down:!0},columns:[{name:"file",value:o=>o.name,show:o=>$(o.name)},{name:"bytes",value:o=>o.bytes,
+slice(0,-1)}),c("td",{class:"text",children:c("b",{title:M(s.name),children:z(s.name)})}),c("td",{class:"text",children:z(It(s),80)}),c("td",{class:"text",children:[
+M(s.note),s.labels.length?c(ff,{labels:s.labels}):""]})]},`${o}${l}`)))})]})})]}),c("section",{class:"card",children:[c("h2",{children:"Files"}),c(K,{caption:"F\
+iles",rows:t.files.map(o=>({...o,key:o.name})),first:{column:1,down:!0},columns:[{name:"file",value:o=>o.name,show:o=>M(o.name)},{name:"bytes",value:o=>o.bytes,
 show:o=>C(o.bytes),number:!0},{name:"what",value:o=>o.role},{name:"hash",value:o=>o.hash,show:o=>c("code",{children:o.hash??""})}]})]}),c("section",{class:"card",
 children:[c("h2",{children:"Layers by size"}),c(K,{caption:"Bytes of every node",rows:t.rows,first:{column:3,down:!0},onPick:o=>n(o.index),columns:[{name:"#",value:o=>o.
-index,number:!0},{name:"nodes of the model",value:W,show:o=>c("span",{title:$(W(o)),children:z(W(o))}),pick:!0},{name:"kernel",value:o=>o.kernelName,show:o=>c(Pe,
+index,number:!0},{name:"nodes of the model",value:W,show:o=>c("span",{title:M(W(o)),children:z(W(o))}),pick:!0},{name:"kernel",value:o=>o.kernelName,show:o=>c(Pe,
 {name:o.kernelName})},{name:"weights",value:o=>o.weights_bytes,show:o=>C(o.weights_bytes),number:!0},{name:"code",value:o=>o.code_bytes,show:o=>C(o.code_bytes),
 number:!0},{name:"multiply-adds",value:o=>o.multiply_adds,show:o=>C(o.multiply_adds),number:!0}]})]}),c("section",{class:"card",children:[c("h2",{children:"How \
-it was made"}),c("dl",{class:"plain",children:df(t).map(([o,s])=>c("div",{children:[c("dt",{children:o}),c("dd",{children:c("code",{children:$(s)})})]},o))})]})]})}
+it was made"}),c("dl",{class:"plain",children:df(t).map(([o,s])=>c("div",{children:[c("dt",{children:o}),c("dd",{children:c("code",{children:M(s)})})]},o))})]})]})}
 function Bt({name:t,value:e,note:n}){return c("div",{children:[c("dt",{children:t}),c("dd",{children:[e,n?c("small",{children:n}):null]})]})}function ff({labels:t}){
-return c("details",{children:[c("summary",{children:"labels"}),c("p",{class:"labels",children:t.slice(0,1e3).map($).join(", ")})]})}var hf=t=>Object.entries(t??
-{}).map(([e,n])=>`${z(e,20)} = ${C(n)}`).join(", ");function Ar(t){if(t.unit!=="ns")return`counted on ${$(t.board??t.where)}, emulated${t.stack_bytes?`; stack ${C(
-t.stack_bytes)} B`:""}`;let e=t.threads===1?"1 thread":`${t.threads} threads`;return t.where==="browser"?`mean of ${t.runs} runs in this browser; ${e}; kernels ${$(
-t.machine)}`:`median of ${t.runs} runs, fastest ${St(t.fastest)}; ${e}${t.where==="here"?"":` on ${$(t.where)}`}${t.machine?`; ${$(t.machine)}`:""}`}function df(t){
+return c("details",{children:[c("summary",{children:"labels"}),c("p",{class:"labels",children:t.slice(0,1e3).map(M).join(", ")})]})}var hf=t=>Object.entries(t??
+{}).map(([e,n])=>`${z(e,20)} = ${C(n)}`).join(", ");function Ar(t){if(t.unit!=="ns")return`counted on ${M(t.board??t.where)}, emulated${t.stack_bytes?`; stack ${C(
+t.stack_bytes)} B`:""}`;let e=t.threads===1?"1 thread":`${t.threads} threads`;return t.where==="browser"?`mean of ${t.runs} runs in this browser; ${e}; kernels ${M(
+t.machine)}`:`median of ${t.runs} runs, fastest ${St(t.fastest)}; ${e}${t.where==="here"?"":` on ${M(t.where)}`}${t.machine?`; ${M(t.machine)}`:""}`}function df(t){
 let{options:e,source:n}=t;return[["command",t.command],["model",t.model],["bundle",t.directory],["compiler",t.producer],["toolchain",e.toolchain],["generator",e.
 generator],["needs of the processor",t.target.cpu_features.join(", ")],["hash of graph.json",t.hash],["SHA-256 of the model",n?.sha256],["format of the model",n?.
 format],["traded for speed",t.math&&`bound ${t.math.bound}, largest error ${t.math.error}`],["tuned kernels",t.tuning&&`${t.tuning.kernels}, snapshot ${t.tuning.
@@ -729,7 +730,7 @@ Limits are measured on the CPU: what a device can do at most is not known."}),s&
 {children:"Roofline"}),c(vn,{rows:r.filter(l=>l.roof!==null),limits:n.limits,pick:e})]})]})}function mf(t,e){let n=t.unit==="ns",r=n?t.median<1e5?{name:"\xB5s",
 size:1e3,digits:2}:{name:"ms",size:1e6,digits:4}:{name:"instructions",size:1},i=[{name:"GFLOP/s",value:o=>o.gflops,show:o=>q(o.gflops),number:!0},{name:"GB/s",value:o=>o.
 gbytes,show:o=>q(o.gbytes),number:!0}],a=[{name:"% of roofline",value:o=>o.roof===null?null:100*o.roof,show:o=>Re(o.roof),number:!0},{name:"bound by",value:o=>o.
-bound??""}];return[{name:"#",value:o=>o.index,number:!0},{name:"nodes of the model",value:W,show:o=>c("span",{title:$(W(o)),children:z(W(o),44)}),pick:!0},{name:"\
+bound??""}];return[{name:"#",value:o=>o.index,number:!0},{name:"nodes of the model",value:W,show:o=>c("span",{title:M(W(o)),children:z(W(o),44)}),pick:!0},{name:"\
 kernel",value:o=>o.kernelName,show:o=>c(Pe,{name:o.kernelName})},{name:r.name,value:o=>o.took/r.size,show:o=>n?(o.took/r.size).toFixed(r.digits):C(o.took),number:!0},
 {name:"share",value:o=>o.share,show:o=>c(D,{children:[c("span",{class:"bar","aria-hidden":"true",children:c("i",{style:{width:`${100*o.share}%`}})}),ct(o.share)]}),
 number:!0},...e.some(o=>o.calls!==null&&o.calls!==1)?[{name:"calls",value:o=>o.calls,show:o=>C(o.calls),number:!0}]:[],...n?i:[],...n&&t.limits?a:[],{name:"mult\
@@ -745,11 +746,11 @@ id}`===location.hash)??Et[0];function gf(){let[t,e]=X(ha),[n,r]=X(0),[i,a]=X(nul
 return addEventListener("hashchange",d),()=>removeEventListener("hashchange",d)},[]);let l=d=>{e(Et.find(p=>p.id===d));try{history.replaceState(null,"",`#${d}`)}catch{}},
 u=(d,p=n)=>{r(p),a(d),l("graph")},f=({key:d},p)=>{let v={ArrowRight:1,ArrowLeft:-1}[d];if(!v)return;let b=Et[(p+v+Et.length)%Et.length];l(b.id),document.getElementById(
 `tab-${b.id}`).focus()},m=$t[n],h=o?Et.filter(d=>d.id!=="graph"||d===t).flatMap(d=>d.ofAll||d.id==="graph"?[[d,n]]:$t.map((p,v)=>[d,v])):[[t,n]];return c(D,{children:[
-c("header",{children:[c("h1",{title:$(m.name),children:z(m.name,40)}),c("nav",{role:"tablist","aria-label":"Parts of the report",children:Et.map((d,p)=>c("butto\
+c("header",{children:[c("h1",{title:M(m.name),children:z(m.name,40)}),c("nav",{role:"tablist","aria-label":"Parts of the report",children:Et.map((d,p)=>c("butto\
 n",{type:"button",role:"tab",id:`tab-${d.id}`,"aria-controls":"panel","aria-selected":d===t,tabIndex:d===t?0:-1,onClick:()=>l(d.id),onKeyDown:v=>f(v,p),children:d.
 name},d.id))}),$t.length>1&&t.id!=="compare"&&c("label",{class:"which",children:["of ",c("select",{value:n,onChange:d=>(r(Number(d.currentTarget.value)),a(null)),
 children:$t.map((d,p)=>c("option",{value:p,children:z(Er(d,p),40)},p))})]})]}),c("main",{role:"tabpanel",id:"panel","aria-labelledby":`tab-${t.id}`,children:h.map(
 ([d,p])=>{let v=d.show,b=$t.length>1&&!d.ofAll?`${d.name}, ${Er($t[p],p)}`:d.name;return c("section",{children:[o&&c("h2",{class:"part",children:b}),c(v,{report:ne,
-subjects:$t,subject:$t[p],go:l,pick:u,picked:i,setPicked:a,label:Er})]},`${d.id} ${p}`)})},`${t.id} ${n}`),c("footer",{children:["made by ",$(ne.producer)]})]})}
-function Er(t,e){return`${"AB"[e]}: ${t.directory??t.model??t.name} (${t.target.name})`}document.title=`${$($t.map(t=>t.name).join(" and "))}: report`;On(c(gf,{}),
+subjects:$t,subject:$t[p],go:l,pick:u,picked:i,setPicked:a,label:Er})]},`${d.id} ${p}`)})},`${t.id} ${n}`),c("footer",{children:["made by ",M(ne.producer)]})]})}
+function Er(t,e){return`${"AB"[e]}: ${t.directory??t.model??t.name} (${t.target.name})`}document.title=`${M($t.map(t=>t.name).join(" and "))}: report`;On(c(gf,{}),
 document.getElementById("app"));})();

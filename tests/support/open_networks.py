@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,34 @@ def detector(seed: int = 11) -> onnx.ModelProto:
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, "height", "width"])
     scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 5, None, None])
     return g.model("detector", [image], [scores])
+
+
+def mobile(blocks: Sequence[tuple[int, int, int, int, bool]], first: int = 16, seed: int = 17) -> onnx.ModelProto:
+    """Inverted bottlenecks as MobileNetV3 has them, for one image of any size.
+
+    Args:
+        blocks: side of the window, channels within, channels after, step, and whether means of channels weigh them.
+    """
+    g = OpenGraph(seed)
+
+    def conv(x: str, into: int, each: int, side: int = 1, **attributes: Any) -> str:
+        w = g.constant((g.random.standard_normal((into, each, side, side)) / (side * each**0.5)).astype(np.float32))
+        return g.node("Conv", x, w, g.weight(into), pads=[side // 2] * 4, **attributes)
+
+    x, channels = (
+        g.node("HardSwish", conv(g.input("image", [1, 3, "height", "width"]), first, 3, 3, strides=[2, 2])),
+        first,
+    )
+    for side, within, after, step, weighed in blocks:
+        y = g.node("HardSwish", conv(x, within, channels))
+        y = g.node("HardSwish", conv(y, within, 1, side, strides=[step, step], group=within))
+        if weighed:
+            few = g.node("Relu", conv(g.node("GlobalAveragePool", y), within // 4, within))
+            y = g.node("Mul", y, g.node("HardSigmoid", conv(few, within, within // 4), alpha=1 / 6))
+        y = conv(y, after, within)
+        x, channels = g.node("Add", x, y) if step == 1 and after == channels else y, after
+    g.output(g.node("Flatten", g.node("GlobalAveragePool", x)))
+    return g.finished("mobile")
 
 
 def rows(seed: int = 13) -> onnx.ModelProto:

@@ -226,6 +226,12 @@ def test_a_model_for_a_device_has_its_copies_among_the_nodes() -> None:
     assert memory["arena_bytes"] == pool["bytes"] == subject["totals"]["arena_bytes"] > 0
 
 
+def test_a_node_on_the_cpu_beside_a_device_says_why() -> None:
+    (subject,) = data_of(digits().file, "--target", "opencl", "--device-for", "softmax=cpu")["subjects"]
+    told = {tuple(node["sources"]): node["stay"] for node in subject["nodes"] if "stay" in node}
+    assert told == {("softmax",): "was put there by name: softmax"}
+
+
 def test_hostile_names_stay_within_the_data(tmp_path: Path) -> None:
     file = tmp_path / "hostile.onnx"
     onnx.save(model(), file)

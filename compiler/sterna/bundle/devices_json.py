@@ -9,7 +9,7 @@ from sterna.compiled import Compiled
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.loops import program as P
-from sterna.passes.kernels import CPU
+from sterna.passes.kernels import CPU, Call
 from sterna.passes.linearize import Choice, Transfer
 from sterna.passes.stages import Planned
 from sterna.te import expr as E
@@ -126,6 +126,11 @@ def _needs(function: P.Function) -> Iterator[str]:
     values = (value for s in P.walk(function.body) if (value := P.value_of(s)) is not None)
     if any(b.dtype == "float64" for b in buffers) or any(x.dtype == "float64" for v in values for x in E.walk(v)):
         yield "float64"
+
+
+def stay_row(call: Call) -> dict[str, Any]:
+    """Why a call is on the CPU, for who looks into the bundle; nothing for others."""
+    return {} if call.stay is None else {"stay": call.stay.json()}
 
 
 def with_copies(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sterna.bundle.devices_json import arena_bytes, device_number, device_rows, launch, with_copies
+from sterna.bundle.devices_json import arena_bytes, device_number, device_rows, launch, stay_row, with_copies
 from sterna.bundle.widened import widened_ranges
 from sterna.compiled import Compiled, Measured
 from sterna.errors import internal_error
@@ -78,6 +78,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "tasks": values.expression(compiled.kernels[kernel].function.n_tasks),
                 "sources": list(call.sources),
                 **_cost(call, values),
+                **stay_row(call),
             }
         )
     control = [_control(c, values) for c in compiled.control]

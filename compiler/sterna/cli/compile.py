@@ -14,6 +14,7 @@ import click
 
 from sterna.api import compile_with
 from sterna.bundle.c_files import fetched_of
+from sterna.bundle.devices_json import stay_row
 from sterna.bundle.directory import Written, write_files
 from sterna.bundle.graph_json import math_json, tuning_json
 from sterna.bundle.writer import bundle_files
@@ -32,6 +33,7 @@ from sterna.frontends.formats import titles
 from sterna.ir.graph import Value
 from sterna.options import Options
 from sterna.timing import recording, timed
+from sterna_runtime.cli import stay
 from sterna_runtime.cli.reports import Signature, duration, size
 from sterna_runtime.names import model_name
 
@@ -178,12 +180,18 @@ def describe(compiled: Compiled, written: Written, seconds: float) -> dict[str, 
         "outputs": [tensor.json() for tensor in outputs],
         "nodes": len(compiled.calls),
         "kernels": len(compiled.kernels),
+        **({"on_cpu": on_cpu} if (on_cpu := stay.stays(_nodes(compiled))) else {}),
         "arena_bytes": compiled.plan.arena_bytes,
         **({"memories": memories} if memories else {}),
         "live_bytes": compiled.plan.live_bytes,
         "files": written.sizes,
         "others": list(written.others),
     }
+
+
+def _nodes(compiled: Compiled) -> list[dict[str, Any]]:
+    """Its nodes without copies, and why those on the CPU are there."""
+    return [{"name": call.name, "sources": list(call.sources), **stay_row(call)} for call in compiled.calls]
 
 
 def _tuning(compiled: Compiled) -> dict[str, Any]:
@@ -216,6 +224,8 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     device = compiled.options.target.device
     if device is not None and all(call.place != device.kind for call in compiled.calls):
         out.print(f"  no node is on {device.kind}: all run on the CPU\n", soft_wrap=True)
+    for line in stay.lines(_nodes(compiled), None if device is None else device.kind):
+        out.print(f"  {escape(line)}\n", soft_wrap=True)
     if "rounding_error" in summary:
         found = summary["rounding_error"]
         cost = "`sterna verify` shows what that costs, where the model can run"

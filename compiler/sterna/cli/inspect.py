@@ -33,6 +33,7 @@ from sterna.firmware.description import read_firmware
 from sterna.frontends.formats import find
 from sterna.options import Options
 from sterna.targets.description import load_target
+from sterna_runtime.cli import stay
 from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
 from sterna_runtime.describe import (
     BundleFacts,
@@ -170,6 +171,8 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
         out.print(f"  {escape(_device(graph, device, number))}\n", soft_wrap=True)
     if (kind := _unused_device(graph)) is not None:
         out.print(f"  no node is on {kind}: all run on the CPU\n", soft_wrap=True)
+    for line in _staying(graph):
+        out.print(f"  {escape(line)}\n", soft_wrap=True)
     if (math := graph.get("math")) is not None:
         out.print(f"  {escape(_math(math))}\n", soft_wrap=True)
     out.print(_signature(graph))
@@ -211,6 +214,12 @@ def _unused_device(graph: dict[str, Any]) -> str | None:
     except SternaError:  # a description of somebody's own
         return None
     return None if device is None or graph.get("devices") else device.kind
+
+
+def _staying(graph: dict[str, Any]) -> list[str]:
+    """Why nodes stay on the CPU, and what has them on the device."""
+    kind = graph["devices"][0]["kind"] if graph.get("devices") else _unused_device(graph)
+    return stay.lines(graph["nodes"], kind)
 
 
 def _device(graph: dict[str, Any], device: dict[str, Any], number: int) -> str:
@@ -263,7 +272,8 @@ def _kernels(graph: dict[str, Any]) -> Table:
 def _nodes(graph: dict[str, Any]) -> Table:
     places = place_names(graph)
     on = ["on"] if len(places) > 1 else []
-    rows = table(">#", "nodes of the model", *on, ">kernel", ">tasks", ">weights", "writes", title="Nodes")
+    why = ["why on the CPU"] if stay.stays(graph["nodes"]) else []
+    rows = table(">#", "nodes of the model", *on, ">kernel", ">tasks", ">weights", "writes", *why, title="Nodes")
     for index, node in enumerate(graph["nodes"]):
         if node.get("op") == "copy":
             way = f"{places[node['from']]} to {places[node['to']]}"
@@ -280,6 +290,7 @@ def _nodes(graph: dict[str, Any]) -> Table:
             dimension_text(node["tasks"], graph.get("symbols", ())),
             weights,
             escape(written),
+            *([escape(stay.node_text(node["stay"]))] if "stay" in node else []),
         )
     return rows
 

@@ -19,6 +19,7 @@ from sterna.loops.groups import ThreadGroup
 from sterna.loops.program import Buffer, Function, dense_buffer
 from sterna.ops import operator
 from sterna.passes.fuse import Group
+from sterna.passes.stay import Stay
 from sterna.passes.views import Storage, Views, shifted
 from sterna.targets.target import Threads
 from sterna.te import expr as E
@@ -45,6 +46,7 @@ class Call:
         assigns: it only copies a region's result to where it belongs, and is not needed where it is made there.
         key: equal keys mean equal kernels.
         place: where it runs: on the CPU, or on the device of that kind.
+        stay: why it is on the CPU, where the target has a device.
         on_device: only groups of threads compute it, so that it has to run there.
         shared: writes the loop program of an opaque operator for tasks that groups of threads run, if there is one.
     """
@@ -60,6 +62,7 @@ class Call:
     key: str
     assigns: bool = False
     place: str = CPU
+    stay: Stay | None = None
     on_device: bool = False
     shared: Callable[[ThreadGroup], Function | None] | None = None
 

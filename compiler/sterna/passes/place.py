@@ -9,7 +9,7 @@ model's inputs and outputs, because a user who names a device wants the model th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -17,8 +17,9 @@ from itertools import pairwise
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
-from sterna.ir.sizes import all_definitions, dimensions
+from sterna.ir.sizes import all_definitions, dimensions, symbols_of
 from sterna.loops import program as P
+from sterna.passes import stay
 from sterna.passes.context import PassContext
 from sterna.passes.device_cost import on_device
 from sterna.passes.kernels import CPU, Call
@@ -54,21 +55,37 @@ def place(outline: Outline, context: PassContext, tried: bool = False) -> Outlin
     assert device is not None
     sequence = outline.sequence
     coherence = Coherence(outline.graph, outline.views, sequence, outline.plan)
-    fixed = _fixed(outline, device, context, tried)
+    fixed, stays = _fixed(outline, device, context, tried)
     costs = [(_on_cpu(call, context.host), on_device(call, context.target)) for call in sequence.calls]
     places = [fixed.get(n, device.kind) for n in range(len(sequence.calls))]
     ends = frozenset((*outline.graph.arguments, *outline.graph.results))
-    places = _improved(places, fixed, costs, coherence, device, ends)
-    calls = tuple(replace(call, place=where) for call, where in zip(sequence.calls, places, strict=True))
+    total = _totals(costs, coherence, device, ends)
+    places = _improved(places, fixed, costs, coherence, device, total)
+    stays |= _estimated(places, fixed, costs, device, total)
+    calls = tuple(
+        replace(call, place=where, stay=stays.get(n))
+        for n, (call, where) in enumerate(zip(sequence.calls, places, strict=True))
+    )
     return replace(outline, sequence=replace(sequence, calls=calls, placement=coherence.placement(places)))
 
 
-def _fixed(outline: Outline, device: Device, context: PassContext, tried: bool) -> dict[int, str]:
-    """The calls whose place is not chosen by cost."""
+def _fixed(
+    outline: Outline, device: Device, context: PassContext, tried: bool
+) -> tuple[dict[int, str], dict[int, stay.Stay]]:
+    """The calls whose place is not chosen by cost, and why those on the CPU are there."""
     calls = outline.sequence.calls
-    storage = outline.views.storage
-    sizes = {storage(node.output).root for node in all_definitions(outline.graph).values()}
-    fixed = dict.fromkeys(controlled(outline.sequence), CPU)
+    _check_names(calls, device, context, tried)
+    wanted = {n: own for n, call in enumerate(calls) if (own := _wanted(call, context)) is not None}
+    stays = {n: stay.asked(pattern) for n, (pattern, where) in wanted.items() if where == CPU}
+    keep = {n: device.kind for n, call in enumerate(calls) if call.on_device}
+    stays = {n: why for n, why in stays.items() if n not in keep}
+    for n, why in _unable(outline, device, context):
+        stays[n] = why
+    return {**{n: where for n, (_, where) in wanted.items()}, **keep, **dict.fromkeys(stays, CPU)}, stays
+
+
+def _check_names(calls: Sequence[Call], device: Device, context: PassContext, tried: bool) -> None:
+    """Raises E0203 for what `device_for` names and there is not; arguments as of `place`."""
     problems = []
     for pattern, where in context.options.device_for:
         if where not in ("cpu", device.kind):
@@ -80,48 +97,59 @@ def _fixed(outline: Outline, device: Device, context: PassContext, tried: bool) 
             problems.append(Diagnostic("E0203", title, (), "`sterna inspect` lists them; * stands for any text"))
     if problems and not tried:
         raise SternaError(problems)
-    wanted = {n: own for n, call in enumerate(calls) if (own := _wanted(call, context)) is not None}
-    stay = {n: device.kind for n, call in enumerate(calls) if call.on_device}
-    for n, call in enumerate(calls):
-        gives_size = any(storage(value).root in sizes for value in call.outputs)
-        if gives_size or not _able(call, device) or not _proved(call, outline, context):
-            fixed[n] = CPU
-    return {**wanted, **stay, **fixed}
+
+
+def _unable(outline: Outline, device: Device, context: PassContext) -> Iterator[tuple[int, stay.Stay]]:
+    """The calls that cannot be on the device, and why."""
+    storage, inside = outline.views.storage, controlled(outline.sequence)
+    given = {storage(node.output).root: size for size, node in all_definitions(outline.graph).items()}
+    for n, call in enumerate(outline.sequence.calls):
+        if n in inside:
+            yield n, stay.CONTROLLED
+        elif sizes := [given[root] for value in call.outputs if (root := storage(value).root) in given]:
+            yield n, stay.gives(sizes)
+        elif why := _lacking(call, device) or _unproved(call, outline, context):
+            yield n, why
 
 
 def may_stay(call: Call, context: PassContext) -> bool:
     """Whether neither the device nor the user sends a kernel, by itself, to the CPU."""
     device = context.target.device
-    return device is not None and _able(call, device) and _wanted(call, context) != CPU
+    wanted = _wanted(call, context)
+    return device is not None and _lacking(call, device) is None and (wanted is None or wanted[1] != CPU)
 
 
-def _wanted(call: Call, context: PassContext) -> str | None:
-    """The place that `device_for` names for a call, the last one that fits; None where none does."""
-    places = (where for pattern, where in reversed(context.options.device_for) if _called(call, pattern))
-    return next((CPU if where == "cpu" else where for where in places), None)
+def _wanted(call: Call, context: PassContext) -> tuple[str, str] | None:
+    """The place that `device_for` names for a call, the last one that fits, after the text that fits; None where none
+    does."""
+    rows = ((pattern, where) for pattern, where in reversed(context.options.device_for) if _called(call, pattern))
+    return next(((pattern, CPU if where == "cpu" else where) for pattern, where in rows), None)
 
 
 def _called(call: Call, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in (call.name, call.kernel.name, *call.sources))
 
 
-def _proved(call: Call, outline: Outline, context: PassContext) -> bool:
-    """Whether the loops of a kernel over open sizes are shown to be right on the device; those of others always are."""
-    if all(n.is_const for value in (*call.inputs, *call.outputs) for n in value.shape):
-        return True
+def _unproved(call: Call, outline: Outline, context: PassContext) -> stay.Stay | None:
+    """Why the loops of a kernel over open sizes are not shown to be right on the device; those of others always are."""
+    shapes = [value.shape for value in (*call.inputs, *call.outputs)]
+    if all(n.is_const for shape in shapes for n in shape):
+        return None
     try:
         schedule = propose_schedule(call, context.target)
         realize(call, schedule, context.target, "tried", dimensions(outline.graph))
-    except SternaError:
-        return False
-    return True
+    except SternaError as problem:
+        return stay.unproved(symbols_of(shapes), problem)
+    return None
 
 
-def _able(call: Call, device: Device) -> bool:
-    """Whether the device takes all buffers of a kernel, and has all types that it computes with."""
-    if len(call.inputs) + len(call.outputs) > device.buffers:
-        return False
-    return not device.lacks or not set(device.lacks) & set(_types(call.kernel))
+def _lacking(call: Call, device: Device) -> stay.Stay | None:
+    """Why the device does not take a kernel: of its buffers, or of the types that it computes with."""
+    buffers = len(call.inputs) + len(call.outputs)
+    if buffers > device.buffers:
+        return stay.crowded(buffers, device.buffers)
+    types = set(device.lacks) and set(device.lacks) & set(_types(call.kernel))
+    return stay.lacking(types) if types else None
 
 
 def _types(kernel: Kernel | P.Function) -> Iterator[str]:
@@ -148,16 +176,10 @@ def _on_cpu(call: Call, host: Target) -> float:
     return max(work, moved / (_CPU_BYTES if isinstance(call.kernel, Kernel) else _CPU_SCALAR))
 
 
-def _improved(
-    places: list[str],
-    fixed: dict[int, str],
-    costs: Sequence[tuple[float, float]],
-    coherence: Coherence,
-    device: Device,
-    ends: Set[Value],
-) -> list[str]:
-    """Better places, by moving one call at a time, or all between two that are on the CPU; `ends`: whose copies do not
-    count."""
+def _totals(
+    costs: Sequence[tuple[float, float]], coherence: Coherence, device: Device, ends: Set[Value]
+) -> Callable[[Sequence[str]], float]:
+    """What calls take in places that are tried, with copies; `ends`: whose copies do not count."""
 
     def total(tried: Sequence[str]) -> float:
         copies = sum(
@@ -167,6 +189,36 @@ def _improved(
         )
         return copies + sum(cost[where != CPU] for cost, where in zip(costs, tried, strict=True))
 
+    return total
+
+
+def _estimated(
+    places: Sequence[str],
+    fixed: Mapping[int, str],
+    costs: Sequence[tuple[float, float]],
+    device: Device,
+    total: Callable[[Sequence[str]], float],
+) -> dict[int, stay.Stay]:
+    """Why calls are on the CPU that the estimate has moved there: what each would take on the device, all others being
+    where they are."""
+    moved = [n for n, where in enumerate(places) if where == CPU and n not in fixed]
+    here = total(places) if moved else 0.0
+    found = {}
+    for n in moved:
+        there = total([device.kind if k == n else where for k, where in enumerate(places)])
+        found[n] = stay.estimated(costs[n], costs[n][0] + there - here)
+    return found
+
+
+def _improved(
+    places: list[str],
+    fixed: Mapping[int, str],
+    costs: Sequence[tuple[float, float]],
+    coherence: Coherence,
+    device: Device,
+    total: Callable[[Sequence[str]], float],
+) -> list[str]:
+    """Better places, by moving one call at a time, or all between two that are on the CPU."""
     best = total(places)
     for _ in range(_ROUNDS):
         before = best
@@ -184,7 +236,7 @@ def _improved(
 
 
 def _candidates(
-    places: Sequence[str], fixed: dict[int, str], costs: Sequence[tuple[float, float]], coherence: Coherence
+    places: Sequence[str], fixed: Mapping[int, str], costs: Sequence[tuple[float, float]], coherence: Coherence
 ) -> Iterable[tuple[int, ...]]:
     """Calls that might be better on the CPU: faster there, beside one that is there, or all between two of those."""
     there = [n for n, where in enumerate(places) if where == CPU]

@@ -20,6 +20,7 @@ from sterna.report.subject import Subject
 from sterna.report.words import in_words
 from sterna.version import __version__
 from sterna_runtime.cli.reports import tensor_signature
+from sterna_runtime.cli.stay import node_text
 from sterna_runtime.describe import bundle_totals, dimension_text
 
 #: Of the document. A number more where what was there means something else; new members do not count.
@@ -236,6 +237,7 @@ def _nodes(subject: Subject, code: Mapping[str, int]) -> list[dict[str, Any]]:
                 "moved_bytes": weights + sum(subject.bytes_of(values[v]) for v in (*inputs, *outputs)),
                 "code_bytes": code.get(graph["kernels"][node["kernel"]]["name"]),
                 "device": node.get("device"),
+                **({"stay": node_text(node["stay"])} if "stay" in node else {}),
             }
         )
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from sterna_runtime.cli import stay
 from sterna_runtime.cli.plain import echo, print_json, table
 from sterna_runtime.cli.reports import bundle_json, size, tensor_signature
 from sterna_runtime.describe import BundleFacts, as_calls, bundle_totals, describe_bundle, dimension_text
@@ -40,6 +41,8 @@ def _print(facts: BundleFacts, nodes: bool) -> None:
     for device in graph.get("devices", ()):
         must = f", which must have {', '.join(device['needs'])}" if device["needs"] else ""
         echo(f"  on {device['kind']}{must}, by {device['module']}\n")
+    if (kept := stay.summary(graph["nodes"])) is not None:
+        echo(f"  {kept}\n")
     rows = []
     for side in ("inputs", "outputs"):
         tensors = [tensor_signature(graph["values"][index], graph) for index in graph[side]]
@@ -52,11 +55,13 @@ def _print(facts: BundleFacts, nodes: bool) -> None:
          f"{size(totals.arena_bytes)}, scratch {size(graph['scratch_bytes'])} per thread")  # fmt: skip
     echo(table(files, right=(1,)))
     if nodes:
+        told = bool(stay.stays(graph["nodes"]))
         symbols, calls = graph.get("symbols", ()), as_calls(graph)
         echo("\n" + table([
-            ["#", "nodes of the model", "kernel", "tasks"],
+            ["#", "nodes of the model", "kernel", "tasks", *(["why on the CPU"] if told else [])],
             *([str(number), ", ".join(node.get("sources", ())) or node["name"],
-               calls["kernels"][node["kernel"]]["name"], dimension_text(node["tasks"], symbols)]
+               calls["kernels"][node["kernel"]]["name"], dimension_text(node["tasks"], symbols),
+               *([stay.node_text(node["stay"]) if "stay" in node else ""] if told else [])]
               for number, node in enumerate(calls["nodes"])),
         ], right=(0, 3)))  # fmt: skip
     if not facts.intact:
