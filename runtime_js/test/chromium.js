@@ -1,5 +1,6 @@
 // What needs a real browser. Node: `chromium.js replay BASE THREADS NAME...` prints results of golden sets; `chromium.js page
-// BASE SHOTS FILES` tries the page of examples/browser; `chromium.js built URL` a page that a bundler made; `chromium.js
+// BASE SHOTS FILES` tries the page of examples/browser; `chromium.js built URL` a page that a bundler made;
+// `chromium.js packaged URL GPU` what such a page shows, and which files it asked for, with WebGPU or with "none"; `chromium.js
 // beside BASE` prints what that shows of WebAssembly beside WebGPU; `chromium.js webgpu BASE TRIES` what JSON says, [[function, argument, ...], ...], of webgpu.js beside this file, on SwiftShader.
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
@@ -11,9 +12,9 @@ const FLAGS = [
 /** What shows WebGPU where there is no GPU. */
 const SOFTWARE = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--disable-vulkan-surface"];
 const [what, base, ...rest] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ["webgpu", "beside"].includes(what) ? [...FLAGS, ...SOFTWARE] : FLAGS });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ["webgpu", "beside", "packaged"].includes(what) ? [...FLAGS, ...SOFTWARE] : FLAGS });
 try {
-  await { replay, page, built, speed, webgpu, beside }[what](base, ...rest);
+  await { replay, page, built, packaged, speed, webgpu, beside }[what](base, ...rest);
 } finally {
   await browser.close();
 }
@@ -89,6 +90,19 @@ async function beside(base) {
   await page.waitForFunction(() => !/^$|…/.test(document.getElementById("beside-note").textContent), null, { timeout: 120_000 });
   const rows = await page.locator("#beside-rows tr").evaluateAll((all) => all.map((tr) => [...tr.children].map((cell) => cell.textContent)));
   console.log(JSON.stringify({ rows, note: await page.textContent("#beside-note"), problems }));
+}
+
+async function packaged(url, gpu) {
+  const context = await browser.newContext();
+  if (gpu === "none") await context.addInitScript(() => Object.defineProperty(navigator, "gpu", { value: undefined }));
+  const page = await context.newPage();
+  const problems = [], asked = [];
+  page.on("pageerror", (problem) => problems.push(String(problem)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await page.goto(url);
+  await page.waitForFunction(() => /\d|rror/.test(document.querySelector("#result")?.textContent ?? ""), null, { timeout: 60_000 });
+  console.log(JSON.stringify({ text: await page.textContent("#result"), asked, problems }));
 }
 
 async function built(url) {

@@ -17,7 +17,6 @@ from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.escape import javascript
-from sterna.package.javascript import one_module
 from sterna.package.npm import npm_package
 from sterna.web.server import HOST, make_server
 from support.javascript import RUNTIME, chromium, npm_packages, served
@@ -132,18 +131,6 @@ def test_a_page_needs_one_script_and_asks_early_for_the_rest(bundle: Path, tmp_p
         hints = set(re.findall('href="([^"]+)"', (place / "preload.html").read_text()))
         assert hints == {"index.js", "model/params.bin", *(f"model/{name}" for name in early)}
         assert all((place / file).is_file() for file in hints)
-
-
-def test_no_two_modules_of_the_runtime_declare_the_same_name() -> None:
-    """So that they can be written into one."""
-    folder = RUNTIME / "src"
-    for entry in ("index", "thread"):
-        text = one_module(folder, entry)
-        assert "import {" not in text
-        assert not re.search(r"^export |/\*\*", text, re.M)
-        names = re.findall(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", text, re.M)
-        assert len(names) > 10
-        assert len(names) == len(set(names)), sorted(name for name in set(names) if names.count(name) > 1)
 
 
 USE = """

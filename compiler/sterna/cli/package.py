@@ -17,6 +17,8 @@ from sterna.escape import rich as escape
 from sterna.options import Options
 from sterna.package.npm import npm_package
 from sterna.scratch import temporary_directory
+from sterna.targets.description import load_target
+from sterna_runtime.advice import Advice, Option
 from sterna_runtime.cli.reports import size
 from sterna_runtime.cli.values import dim
 from sterna_runtime.devices import needed
@@ -87,6 +89,10 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
     metavar="NAME|FILE",
     help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one.",
 )
+@click.option(
+    "--gpu", type=click.Path(path_type=Path), metavar="BUNDLE",
+    help="npm: the same model compiled for webgpu, which runs where there is a GPU.",
+)  # fmt: skip
 @click.option("--app", is_flag=True, help="android: write an app with the model, for Android Studio.")
 @click.option("--dynamic", is_flag=True, help="ios: dynamic frameworks, which an app loads, in place of static ones.")
 @click.option(
@@ -109,6 +115,7 @@ def command(
     package_name: str | None,
     version: str,
     machine: str | None,
+    gpu: Path | None,
     app: bool,
     dynamic: bool,
     maintainer: str | None,
@@ -118,7 +125,8 @@ def command(
     """Turn a MODEL, or for npm, C and Debian a BUNDLE, into a package of its own, ready to publish.
 
     An npm package contains the bundle, the JavaScript runtime, and a wrapper with types from the signature. It has
-    no dependencies and runs nothing when it is installed.
+    no dependencies and runs nothing when it is installed. That of a MODEL with --target webgpu runs on the GPU where a
+    page has one, and in WebAssembly everywhere else.
 
     For C it is a folder of sources: the bundle, the C runtime and a program that runs it, for any toolchain.
 
@@ -147,6 +155,8 @@ def command(
     if maintainer is not None and ecosystem not in ("deb", "arduino", "platformio"):
         title = "--maintainer is of use with --for deb, arduino and platformio"
         raise error("E0002", title, fix="leave it out")
+    if gpu is not None and ecosystem != "npm":
+        raise error("E0203", f"--gpu is for pages; the package is for {ecosystem}", fix="leave it out")
     if package_name == "":
         raise error("E0203", "a package cannot have an empty name", fix="--name my-model, or leave it out")
     if machine is not None and ecosystem not in _OF_BUNDLES:
@@ -157,15 +167,26 @@ def command(
     if ecosystem in _OF_BUNDLES:
         firmware = ecosystem in _FIRMWARE
         names = package_name.replace("-", "_").lower() if firmware and package_name and not folder else None
-        asked = make_options(target=machine or _OF_BUNDLES[ecosystem], all_variants=all_of_them, name=names)
+        target = load_target(machine or _OF_BUNDLES[ecosystem])
+        paged = ecosystem == "npm" and target.device is not None and target.device.kind == "webgpu" and not folder
+        # What runs where there is no GPU.
+        fallback = load_target(_OF_BUNDLES[ecosystem]) if paged else target
+        asked = make_options(target=fallback, all_variants=all_of_them, name=names)
         if folder and (machine or asked.shapes or asked.dims or all_of_them):
             title = "a bundle has been compiled: --target, --shape, --dim and --all-variants are of use with a model"
             raise error("E0203", title, fix="name the model, or give them to `sterna compile`")
         if not folder and ecosystem in ("c", "deb") and (asked.target.static or asked.target.is_wasm):
             title = f"a package for {ecosystem} runs on a system; {asked.target.name} is for firmware or browsers"
             raise error("E0507", title, fix="-t raspberrypi4; `sterna targets` lists others")
-        with _bundle(bundle, asked, golden=int(firmware)) as made:
-            written = _of_bundle(ecosystem, made, place, package_name, version, maintainer)
+        if not folder and ecosystem == "npm" and not fallback.is_wasm:
+            title = f"a package for npm runs in pages; {target.name} is for no page"
+            fix = "-t browser; or -t webgpu, for the GPU where a page has one"
+            raise error("E0507", title, fix=fix)
+        if paged and gpu is not None:
+            raise error("E0203", f"--gpu is a bundle, and {target.name} makes one", fix="leave out one of them")
+        further = make_options(target=target) if paged else None
+        with _bundle(bundle, asked, golden=int(firmware)) as made, _gpu(bundle, further, gpu) as beside:
+            written = _of_bundle(ecosystem, made, place, package_name, version, maintainer, beside)
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
@@ -221,11 +242,24 @@ def _bundle(path: Path, asked: Options, golden: int) -> Iterator[Path]:
         yield write_files(files, Path(scratch) / model_name(path.name)).directory
 
 
+@contextmanager
+def _gpu(path: Path, asked: Options | None, given: Path | None) -> Iterator[Path | None]:
+    """The bundle for WebGPU: of the model at a path if options say how it is compiled, else the one that was given."""
+    if asked is None:
+        yield given
+        return
+    with _bundle(path, asked, golden=0) as made:
+        if not needed(str(made)):
+            fix = Advice("compile it for WebAssembly alone: ", Option("target", "browser"))
+            raise error("E0507", "nothing of the model runs on a GPU", str(path), fix=fix)
+        yield made
+
+
 def _of_bundle(
-    ecosystem: str, bundle: Path, place: Path, name: str | None, version: str, maintainer: str | None
+    ecosystem: str, bundle: Path, place: Path, name: str | None, version: str, maintainer: str | None, gpu: Path | None
 ) -> Path:
     if ecosystem == "npm":
-        return npm_package(bundle, place, name, version)
+        return npm_package(bundle, place, name, version, gpu)
     if ecosystem == "c":
         from sterna.package.c import c_package  # noqa: PLC0415 (as above)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,9 +17,9 @@ from sterna.report.data import describe, document
 from sterna.report.page import served_files
 from sterna.report.subject import subject_of
 from sterna.web.files import Root
+from sterna.web.pairs import gpu_bundle
 from sterna.web.server import HOST, make_server
-from sterna_runtime.advice import Advice, Option
-from sterna_runtime.reader import bundle_of_browser, read_graph
+from sterna_runtime.reader import bundle_of_browser
 
 
 @click.command("serve")
@@ -56,19 +55,7 @@ def _check_gpu(gpu: Path, bundle: Path | None) -> None:
     """Raises E0002, there is nothing to measure it beside, or that is another model; E0507, it is not for WebGPU."""
     if bundle is None:
         raise error("E0002", "--gpu is measured beside a bundle", fix="sterna serve BUNDLE --gpu BUNDLE")
-    graph, other = read_graph(gpu), bundle_of_browser(bundle)
-    kinds = [device["kind"] for device in graph.get("devices", ())]
-    if kinds != ["webgpu"]:
-        machine = ", ".join(kinds) or graph["target"]["triple"]
-        fix = Advice("compile the model for it: ", Option("target", "webgpu"))
-        raise error("E0507", f"the bundle was compiled for {machine}", str(gpu), fix=fix)
-    if _signature(graph) != _signature(other):
-        raise error("E0002", f"{gpu} has other inputs or outputs than {bundle}", fix="give two bundles of one model")
-
-
-def _signature(graph: dict[str, Any]) -> list[tuple[Any, ...]]:
-    rows = [graph["values"][index] for side in ("inputs", "outputs") for index in graph[side]]
-    return [(row["name"], row["dtype"], row["dims"]) for row in rows]
+    gpu_bundle(gpu, bundle_of_browser(bundle), bundle)
 
 
 def roots_of(bundle: Path | None, gpu: Path | None = None) -> dict[str, Root]:

@@ -7,7 +7,7 @@ const result = document.querySelector("#result");
 
 try {
   const model = await load();
-  const here = digit(model.run({ image }).scores);
+  const here = digit((await model.run({ image })).scores);
   result.textContent = `page: ${here}, worker: ${digit(await recognise(image))}, kernels: ${model.memory.library}`;
 } catch (problem) {
   result.textContent = `error: ${problem.message}`;

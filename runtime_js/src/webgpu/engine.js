@@ -7,7 +7,7 @@ import { addressOf, layOut } from "../memory.js";
 import { Model } from "../model.js";
 import { arrayType, product } from "../tensors.js";
 import { Commands } from "./commands.js";
-import { request } from "./device.js";
+import { adapterOf, noAdapter, request } from "./device.js";
 import { Images, isImage } from "./image.js";
 import { ALIGNED, isLast, ofDevice, places, stepsOf, up } from "./plan.js";
 
@@ -74,7 +74,9 @@ export class Engine {
    * @returns {Promise<Engine | Model>}
    */
   static async load(source, options) {
-    const { onProgress, signal, device: own } = options;
+    const { onProgress, signal, device: own, fallback } = options;
+    const adapter = Promise.resolve(own ?? adapterOf());
+    if (fallback !== undefined && !(await adapter)) noAdapter(); // before files are asked for that nobody reads
     const opened = await attempt("E0501", "not loaded", () => open(source, options), signal);
     const graph = /** @type {GpuGraph} */ (await readGraph(opened.graph, ofDevice));
     if (!graph.device) return Model[internals](opened, graph, options);
@@ -91,10 +93,11 @@ export class Engine {
         maxComputeInvocationsPerWorkgroup: least((k) => product(k.threads ?? [Math.min(ALONE, k.tasks)])),
       },
       own,
+      await adapter,
     );
     /** @type {Engine | undefined} */ let engine;
     try {
-      const beside = graph.own ? await Model[internals](opened, graph, options) : undefined;
+      const beside = graph.own ? await Model[internals](opened, graph, { signal }) : undefined;
       device.pushErrorScope("out-of-memory");
       engine = new Engine(graph, device, layout, beside);
       const full = await device.popErrorScope();
