@@ -48,6 +48,10 @@ class KernelError(Exception):
     """A kernel set a status other than 0."""
 
 
+class UnsupportedModelError(Exception):
+    """A model that this host has no means to run: it says why."""
+
+
 class Device:
     """An adapter of the package `wgpu`; any that is no GPU's, as results are to be the same everywhere."""
 
@@ -64,9 +68,17 @@ class Device:
         self.layout = self.device.create_pipeline_layout(bind_group_layouts=[self.bindings])
 
     def run(self, compiled: Compiled, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for these inputs, by name."""
+        """The outputs for these inputs, by name.
+
+        Raises:
+            UnsupportedModelError: the model chooses, repeats or computes sizes, which is done between kernels.
+        """
+        if compiled.control:
+            raise UnsupportedModelError("it has branches or loops")
         functions = [k.function for k in compiled.kernels]
         facts: dict[str, Any] = json.loads(graph_json(compiled, {"params.bin": compiled.params}))
+        if any(not isinstance(n, int) for value in facts["values"] for n in value["dims"]):
+            raise UnsupportedModelError("it has sizes that are known when it runs")
         places = Places(facts)
         memory = np.zeros(places.size, np.uint8)
         for index in facts["inputs"]:
