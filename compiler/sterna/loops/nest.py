@@ -104,6 +104,14 @@ class Nest:
         nest.tiles[outer] = Tile(as_int(self.stage.split_of(outer).factor))
         return nest
 
+    def in_whole_tiles(self) -> Nest:
+        """A copy in which a tile of an open size has as many iterations as a full one."""
+        nest = self.fork()
+        for r in self.stage.relations:
+            if isinstance(r, Split) and r.outer in self.bound and not self.extent(r.inner).is_const:
+                nest.tiles[r.outer] = replace(self.tiles.get(r.outer, Tile(ZERO)), size=as_int(r.factor))
+        return nest
+
     # -- extents
     def extent(self, axis: str) -> Int:
         """Iterations of an axis, given what is decided about tiles; an outer axis counts its tail."""

@@ -377,6 +377,9 @@ class Nests(InnermostLoops):
         else:
             last.bound[outer] = value
             body = self._decided(cursor.within(last))
+        if self.overhangs and self.threads and not tile.size.is_const:
+            # What threads bring for it together is a full tile's.
+            body = P.If(ZERO, tile.size, body)
         # Where the inner loop is around the outer one, it goes through whole tiles.
         return body if entered is None else P.If(entered, tile.size, body)
 

@@ -13,7 +13,8 @@ its loads and stores. A program is refused where
   does not have;
 - two tasks touch the same element, and one of them writes it.
 
-What cannot be told is refused: elements that data decide, loops around barriers of a length that is not known.
+What cannot be told is refused: elements that data decide, loops around barriers of a length that is not known, unless
+all iterations are alike.
 """
 
 from __future__ import annotations
@@ -195,12 +196,22 @@ class _Task:
             last = min(int(extent), int(start) + 2) if self.is_alike(s) else int(extent)
             for n in range(int(start), last):
                 self.walk(s.body, replace(place, known={**place.known, s.symbol: as_int(n)}, divergent=divergent))
+        elif self.is_common((start, extent), place) and self.is_alike(s):
+            self.loop_of_open_length(s, start, place)
         elif any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
             raise UnknownError(f"the loop {s.symbol.name} around a barrier has no constant number of iterations")
         else:
             # A copy that one iteration begins may still go on in the next one.
             for _ in range(2):
                 self.walk(s.body, self.inside(s, start, extent, place))
+
+    def loop_of_open_length(self, s: P.For, start: Int, place: Place) -> None:
+        """A loop whose iterations are all alike: of two of them the second one meets the first. There may be none, and
+        then what stands before the loop meets what stands behind it."""
+        before = list(self.interval)
+        for n in range(2):
+            self.walk(s.body, replace(place, known={**place.known, s.symbol: start + n}))
+        self.interval = [*before, *(access for access in self.interval if access not in before)]
 
     def is_alike(self, s: P.For) -> bool:
         """Whether every iteration of a loop reaches the same statements and touches the same elements of all that the

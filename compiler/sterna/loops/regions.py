@@ -45,7 +45,8 @@ def infer_regions(
     overhang = any(s.overhanging for s in stages.values())
     regions: dict[str, Region] = {}
     accesses: dict[str, list[_Access]] = {}
-    opened, free = nest.opened()
+    # What lies beyond the end of a tensor is not read (`Bodies.resolved`).
+    opened, free = (nest.in_whole_tiles() if overhang else nest).opened()
     values = opened.axis_values()
     if isinstance(values, str):
         return values

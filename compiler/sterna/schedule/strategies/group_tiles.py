@@ -118,18 +118,15 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
 
 
 def _is_tiled(c: Contraction) -> bool:
-    """Whether a product of two tensors has rows enough that share what a column reads, and sums of known lengths."""
+    """Whether a product of two tensors has rows enough that share what a column reads."""
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
-    # Rows and columns may be of open sizes: their last tile overhangs. Whether none or one tile is there cannot be told
-    # from the number of tasks.
+    # All axes may be of open sizes: the last tile of rows and columns overhangs, and the last step of a sum is shorter.
+    # Whether none or one tile is there cannot be told from the number of tasks.
     ends = [a.extent.bounds() for a in (c.columns, *rows) if not a.extent.is_const]
     told = all(fewest != 0 or greatest is None or greatest > TILE for fewest, greatest in ends)
-    known = told and all(a.extent.is_const for a in c.inner)
-    return (
-        known and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
-    )
+    return told and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
 
 
 def _read_by_left(c: Contraction) -> set[Axis]:
