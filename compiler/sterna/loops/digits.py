@@ -118,7 +118,12 @@ def _first_tasks(elements: Sequence[Elements], task: Symbol) -> list[Int]:
 def _is_of_sizes(value: Int, others: Set[Symbol]) -> bool:
     """Whether sizes alone make a number, and no other symbol, nor data, and it is not negative."""
     least = value.bounds()[0]
-    return least is not None and least >= 0 and others.isdisjoint(value.symbols()) and not depends_on_data(value)
+    return least is not None and least >= 0 and _is_fixed(value, others)
+
+
+def _is_fixed(value: Int, varying: Set[Symbol]) -> bool:
+    """Whether a number is the same wherever it stands: made neither of symbols that vary nor of data."""
+    return varying.isdisjoint(value.symbols()) and not depends_on_data(value)
 
 
 def _is_none(number: Symbol, elements: Elements) -> bool:
@@ -143,7 +148,7 @@ def _decided(elements: Elements, task: Symbol, n_tasks: Int) -> Elements:
 def _beside_each_other(elements: Sequence[Elements], number: Symbol) -> list[Elements]:
     """Less what all positions have in common, as the place of the first element in its storage."""
     varying = {number, *(s for each in elements for s in each.ranges)}
-    fixed = {m for each in elements for m in each.first.terms if not Int({m: 1}, 0).symbols() & varying}
+    fixed = {m for each in elements for m in each.first.terms if _is_fixed(Int({m: 1}, 0), varying)}
     least = {m: min(each.first.terms.get(m, 0) for each in elements) for m in fixed}
     common = Int({m: c for m, c in least.items() if c}, min(each.first.const for each in elements))
     return [each.less(common) for each in elements]
@@ -184,7 +189,8 @@ def _most(divisor: Int) -> int | None:
 
 
 def _division(elements: Sequence[Elements], digits: Sequence[Symbol]) -> tuple[Atom, Symbol, Int] | None:
-    """A division of a digit that positions are made of: (its atom, the digit, by what)."""
+    """A division of a digit that positions are made of: (its atom, the digit, by what all tasks divide by)."""
+    varying = {*digits, *(s for each in elements for s in each.ranges)}
     for atom in (atom for each in elements for n in each.positions() for atom in n.atoms()):
         if isinstance(atom, Quotient):
             value, divisor = atom.dividend, atom.divisor
@@ -192,7 +198,8 @@ def _division(elements: Sequence[Elements], digits: Sequence[Symbol]) -> tuple[A
             value, divisor = atom.value, as_int(atom.divisor)
         else:
             continue
-        if (digit := next((d for d in digits if value == of(d)), None)) is not None:
+        digit = next((d for d in digits if value == of(d)), None)
+        if digit is not None and _is_fixed(divisor, varying):
             return atom, digit, divisor
     return None
 
@@ -212,7 +219,7 @@ def _apart(elements: Sequence[Elements], digits: Sequence[Symbol], ranges: Mappi
             return _apart(rest, others, ranges)
     # Rows of what a task has: elements that meet are of one row, whichever task's.
     known = {d: ranges[d] for d in digits if d in ranges}
-    rows = _in_rows(elements, known)
+    rows = _in_rows(elements, digits, known)
     if rows is None:
         columns = _in_known_rows(elements, digits, known)
     else:
@@ -228,7 +235,7 @@ def _without_digit(
     steps = {end.substitute(following) - end for each in elements for end in (each.first, each.last)}
     step, *more = steps
     varying = {digit, *others, *(s for each in elements for s in each.ranges)}
-    if more or varying & step.symbols():
+    if more or not _is_fixed(step, varying):
         return None
     rest = [each.less(of(digit) * step) for each in elements]
     return rest if all(each.is_within(step, known) for each in rest) else None
@@ -247,17 +254,18 @@ class _Rows:
     columns: list[Elements]
 
 
-def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _Rows | None:
+def _in_rows(elements: Sequence[Elements], digits: Sequence[Symbol], others: Mapping[Symbol, Range]) -> _Rows | None:
     """Rows an open step apart that symbols of a thread's own number, or numbers alone; None if positions are not of
-    this form, with one step and one common part."""
+    this form, with one step and one common part, which are the same for all."""
     own = {s for each in elements for s in each.ranges}
 
     def is_own(atom: Atom) -> bool:
         return bool(found := Int({(atom,): 1}, 0).symbols()) and found <= own
 
-    mixed = {m: c for each in elements for m, c in each.first.terms.items() if len(m) > 1 and any(map(is_own, m))}
+    mixed = {m for each in elements for m in each.first.terms if len(m) > 1 and any(map(is_own, m))}
     if mixed:
-        steps, times = {tuple(a for a in m if not is_own(a)) for m in mixed}, gcd(*mixed.values())
+        steps = {tuple(a for a in m if not is_own(a)) for m in mixed}
+        times = gcd(*(each.first.terms.get(m, 0) for each in elements for m in mixed))
     else:  # numbers alone tell rows apart
         found = {m: {each.first.terms.get(m, 0) for each in elements} for each in elements for m in each.first.terms}
         steps = {m for m, several in found.items() if len(several) > 1 and not any(map(is_own, m))}
@@ -265,7 +273,7 @@ def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _R
     if len(steps) != 1 or any(sum(map(is_own, m)) != 1 for m in mixed):
         return None
     (step,) = steps
-    size = Int({step: times}, 0)
+    size, varying = Int({step: times}, 0), {*own, *digits}
     commons, numbers, columns = set[Int](), list[Int](), list[Elements]()
     for each in elements:
         row, common = dict[tuple[Atom, ...], int](), dict[tuple[Atom, ...], int]()
@@ -282,7 +290,9 @@ def _in_rows(elements: Sequence[Elements], others: Mapping[Symbol, Range]) -> _R
         commons.add(shared)
         numbers.append(number)
         columns.append(each.less(size * number + shared))
-    if len(commons) != 1 or not all(each.is_within(size, others) for each in columns):
+    if len(commons) != 1 or not all(_is_fixed(n, varying) for n in (size, *commons)):
+        return None
+    if not all(each.is_within(size, others) for each in columns):
         return None
     return _Rows(next(iter(commons)), numbers, columns)
 
@@ -316,7 +326,7 @@ def _in_known_rows(
 def with_known_steps(elements: Sequence[Elements]) -> list[Int] | None:
     """The first position of each, less what all have in common, with a number in place of the open size by which rows
     lie apart: positions that differ still do. None where there are no such rows."""
-    rows = _in_rows(elements, {})
+    rows = _in_rows(elements, (), {})
     if rows is None:
         return None
     own = {s for each in elements for s in each.ranges}
@@ -326,7 +336,7 @@ def with_known_steps(elements: Sequence[Elements]) -> list[Int] | None:
     }
     within = [(column or ZERO) + each.first.const for each, column in zip(rows.columns, columns, strict=True)]
     reach = [_reach(c + (e.last - e.first), e.ranges) for c, e in zip(within, elements, strict=True)]
-    if None in columns or len(beside) != 1 or None in reach:
+    if None in columns or None in reach or len(beside) != 1 or not all(_is_fixed(n, own) for n in beside):
         return None
     width = 1 + 2 * max(n for n in reach if n is not None)
     return [number * width + column for number, column in zip(rows.numbers, within, strict=True)]

@@ -116,7 +116,8 @@ class Touched:
         """The tasks, some at a time whose elements are not too many; None where they cannot be looked at."""
         if self.task is None or not self.n_tasks.is_const:
             return None
-        if len({part_of(a.index, self.unknown(a)) for a in accesses}) > 1:
+        common = {part_of(a.index, self.unknown(a)) for a in accesses}
+        if len(common) > 1 or None in common:
             return None
         tasks = int(self.n_tasks)
         each = sum(int(np.prod(self.sizes(a), dtype=object)) for a in accesses)

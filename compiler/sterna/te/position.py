@@ -129,9 +129,14 @@ def quotient(dividend: Int, divisor: Int) -> Int:
 
 
 def depends_on_data(*positions: Int) -> bool:
-    """Whether a position is computed from elements of a tensor. A quotient by a size is not: all know it."""
-    atoms = (atom for index in positions for atom in index.atoms())
-    return any(isinstance(a, IndexAtom) and any(True for _ in E.loads(a.value)) for a in atoms)
+    """Whether a position is computed from more than positions and constants: from elements of a tensor, or from a
+    variable, which may hold one. A quotient by a size is not: all know it."""
+    values = (atom.value for index in positions for atom in index.atoms() if isinstance(atom, IndexAtom))
+    return any(_is_data(node) for value in values for node in E.walk(value))
+
+
+def _is_data(node: Expr) -> bool:
+    return not node.children() and not isinstance(node, (E.Const, E.IndexValue))
 
 
 def is_rest(index: Int) -> bool:
