@@ -29,6 +29,7 @@ from support.small_kernels import (
     log_sum_exp,
     mean_and_variance,
     normalized,
+    over_axes,
     place_of_greatest,
     row_sums,
     softmax,
@@ -56,6 +57,8 @@ CLASS: dict[str, Kernel] = {
     "a maximum": row_sums(1, 1999, "max"),
     "products": row_sums(3, 67, "prod"),
     "two values that are read one by one": span(333),
+    "sums over the first axis and the last": over_axes((33, 6, 11), (0, 2)),
+    "maxima over all axes but one": over_axes((129, 3, 64, 2), (0, 2, 3), "max"),
 }
 
 
@@ -127,6 +130,11 @@ DRAWN: dict[str, Callable[[Any], Kernel]] = {
         draw(SIZES),
         draw(st.sampled_from(["max", "min"])),
         draw(st.sampled_from(["float16", "int8", "int64"])),
+    ),
+    "over_axes": lambda draw: over_axes(
+        shape := drawn_shape(draw),
+        tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))),
+        draw(st.sampled_from(["sum", "max"])),
     ),
     "times_vector": lambda draw: times_vector(
         draw(SIZES), draw(SIZES), draw(st.sampled_from(["float32", "float16", "int8"])), draw(st.booleans())

@@ -14,7 +14,7 @@ from onnx import helper, parser
 from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.devices_json import with_copies
 from sterna.bundle.graph_json import graph_json
-from sterna.driver import Compiled, outline_of, reading
+from sterna.driver import Compiled, Options, compile_graph, outline_of, reading
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
 from sterna.passes.device_cost import on_device
@@ -27,6 +27,7 @@ from sterna_runtime.reader import bundle_of_browser
 from sterna_runtime.validation import check_graph
 from support.control_flow import CHOICE, TRIPS, model
 from support.data_sized import detector
+from support.every_operator import BY_FLOAT64, every_operator
 from support.open_networks import rows
 from support.small_models import residual_network
 from support.trained import digits
@@ -114,6 +115,18 @@ def test_types_that_a_device_lacks_stay_on_the_cpu() -> None:
     assert {call.outputs[0].dtype: call.place for call in made.calls} == {"float64": CPU, "float32": DEVICE}
     assert facts(made)["devices"][0]["needs"] == []
     assert facts(compiled(parser.parse_model(model(text))))["devices"][0]["needs"] == ["float64"]
+
+
+@pytest.mark.parametrize("target", ["metal", "opencl-mali"])
+def test_functions_that_are_computed_in_types_that_a_device_lacks(target: str) -> None:
+    """Sines, powers and what is made of them, of float32, too."""
+    graph, _, _ = every_operator(lambda operator, case: operator.name in BY_FLOAT64)
+    there = target.partition("-")[0]
+    options = Options(load_target(target), host=load_target("host"), generator="llvm", device_for=(("*", there),))
+    made = compile_graph(graph, "small", options)
+    assert "double" not in made.module
+    assert {call.outputs[0].dtype for call in made.calls if call.place == there} == {"int32", "uint8"}
+    assert {call.place for call in made.calls if call.outputs[0].dtype == "float32"} == {CPU}
 
 
 def test_what_few_threads_can_share_is_the_cpus() -> None:

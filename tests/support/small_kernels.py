@@ -59,6 +59,20 @@ def row_sums(rows: int, depth: int, combiner: str = "sum", dtype: str = "float32
     return Kernel("row_sums", (x,), (), (out,))
 
 
+def over_axes(shape: tuple[int, ...], axes: tuple[int, ...], combiner: str = "sum", dtype: str = "float32") -> Kernel:
+    """What is reduced along several axes."""
+    x = placeholder("x", shape, dtype)
+    along = [reduce_axis(f"k{a}", shape[a]) for a in axes]
+
+    def term(*kept: Int) -> E.Expr:
+        left = iter(kept)
+        return x[tuple(along[axes.index(a)].var if a in axes else next(left) for a in range(len(shape)))]
+
+    sizes = tuple(n for a, n in enumerate(shape) if a not in axes) or (1,)
+    out = compute("out", sizes, lambda *i: reduce(combiner, term(*i), *along))
+    return Kernel("over_axes", (x,), (), (out,))
+
+
 def times_vector(rows: int, depth: int, dtype: str = "float32", turned: bool = False) -> Kernel:
     """A matrix times a vector, added up in a wide type; `turned`: what is multiplied lies column by column."""
     x, w = placeholder("x", (depth,), dtype), placeholder("w", (depth, rows) if turned else (rows, depth), dtype)

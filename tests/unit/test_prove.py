@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import Int, Symbol, of
+from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops.combination import is_combination
 from sterna.loops.prove import Range, at_least_zero
 
@@ -40,6 +40,18 @@ def test_the_quotient_of_a_fused_axis_is_rounded() -> None:
     ranges = {k: Range(Int({}, 0), n * 12 - 1)}
     assert at_least_zero(n - 1 - of(k) // 12, ranges)
     assert not at_least_zero(n - 2 - of(k) // 12, ranges)
+
+
+def test_a_quotient_ends_where_a_condition_says() -> None:
+    """Rows of five of a tail of 37 lanes, of which j has 32 side by side: the whole is (32 i + j + 128) // 5 rows."""
+    ranges = {i: Range(Int({}, 0), as_int(3)), j: Range(Int({}, 0), as_int(31))}
+    lane = of(i) * 32 + of(j)
+    assert at_least_zero(32 - (lane + 128) // 5, ranges, [36 - lane])
+    assert at_least_zero(164 - (lane + 128) // 5 * 5 - (lane + 128) % 5, ranges, [36 - lane])
+    assert at_least_zero((lane + 128) // 5 - 27, ranges, [lane - 8])
+    assert not at_least_zero(32 - (lane + 128) // 5, ranges)
+    assert not at_least_zero(31 - (lane + 128) // 5, ranges, [36 - lane])
+    assert not at_least_zero((lane + 128) // 5 - 28, ranges, [lane - 8])
 
 
 def test_quotients_of_one_integer_are_compared() -> None:

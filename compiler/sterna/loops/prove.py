@@ -265,10 +265,24 @@ def _combined(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) 
                     end = end.substitute({s: ranges[s].greatest if (step > 0) == greatest else ranges[s].least})
             end = without_remainders(end // quotient.divisor)
             facts.append(end - of(quotient) if greatest else of(quotient) - end)
+        facts += _of_division(quotient, known)
     for fine in quotients:
         for coarse in quotients:
             facts += _between(fine, coarse)
     return is_combination(value, [f for f in facts if f.terms])
+
+
+def _of_division(quotient: FloorDiv, known: Sequence[Int]) -> Iterator[Int]:
+    """What x + f >= x >= x - f says of x // d, where f >= 0 is known and nothing of it is left to divide."""
+    for fact in known:
+        if not quotient.value.symbols().isdisjoint(fact.symbols()):
+            most, least = ((quotient.value + f) // quotient.divisor for f in (fact, -fact))
+            yield from (end for end in (most - of(quotient), of(quotient) - least) if divisions(end) == 1)
+
+
+def divisions(value: Int) -> int:
+    """How many there are, those within others included."""
+    return sum(isinstance(atom, FloorDiv) for atom in value.atoms())
 
 
 def _between(fine: FloorDiv, coarse: FloorDiv) -> list[Int]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import ANY_MEMORY
-from sterna.ir.integer import FloorDiv, Int, Symbol, as_int
+from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
-from sterna.loops.prove import Range, at_least_zero, without_remainders
+from sterna.loops.prove import Range, at_least_zero, divisions, without_remainders
 
 #: index < limit, where a statement is reached.
 Condition = tuple[Int, Int]
@@ -172,7 +172,7 @@ class _Verifier:
         for index, limit in known:
             # index < limit, so value <= value + limit - 1 - index: that says more where divisions cancel.
             end = without_remainders(stmt.value + (limit - 1 - index))
-            if index == stmt.value or _divisions(end) <= _divisions(without_remainders(greatest)):
+            if index == stmt.value or divisions(end) <= divisions(without_remainders(greatest)):
                 least, greatest = stmt.value if lo is None or lo < 0 else as_int(lo), end
                 most = end.bounds()[1]
                 hi = most if most is not None and (hi is None or most < hi) else hi
@@ -195,22 +195,22 @@ class _Verifier:
 
 
 def _narrowed(ranges: dict[Symbol, Range], index: Int, limit: Int) -> dict[Symbol, Range]:
-    """The ranges where index < limit, a multiple of a loop's variable and a number: quotients of the variable end where
-    it does, which the condition alone does not say."""
-    symbol = next(iter(index.symbols()), None)
-    step = index.coefficient(symbol) if symbol in ranges and len(index.terms) == 1 else None
-    if symbol is None or step is None or step < 1 or not limit.is_const:
+    """The ranges where index < limit, a sum of multiples of loops' variables and a number: each variable ends where it
+    does if the others are least, rounded down, which the condition alone does not say."""
+    if not limit.is_const:
         return ranges
-    whole, greatest = ranges[symbol], as_int((int(limit) - 1 - index.const) // step)
-    cut = (whole.greatest - greatest).bounds()[0]
-    if whole.least == whole.greatest or cut is None or cut < 1:
-        return ranges
-    return {**ranges, symbol: Range(whole.least, greatest)}
+    found = dict(ranges)
+    for symbol in index.symbols():
+        step = index.coefficient(symbol) if symbol in ranges else None
+        most = None if step is None else (limit - 1 - (index - of(symbol) * step)).bounds()[1]
+        if step is None or step < 1 or most is None:
+            continue
+        whole, greatest = ranges[symbol], as_int(most // step)
+        cut = (whole.greatest - greatest).bounds()[0]
+        if whole.least != whole.greatest and cut is not None and cut >= 1:
+            found[symbol] = Range(whole.least, greatest)
+    return found
 
 
 def _size(buffer: Buffer) -> Int:
     return as_int(buffer.elements) if buffer.size is None else buffer.size
-
-
-def _divisions(value: Int) -> int:
-    return sum(isinstance(atom, FloorDiv) for atom in value.atoms())

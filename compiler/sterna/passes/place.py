@@ -19,6 +19,7 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Value
 from sterna.ir.sizes import all_definitions, dimensions, symbols_of
 from sterna.loops import program as P
+from sterna.loops.math import expand_math
 from sterna.passes import stay
 from sterna.passes.context import PassContext
 from sterna.passes.device_cost import on_device
@@ -153,20 +154,16 @@ def _lacking(call: Call, device: Device) -> stay.Stay | None:
 
 
 def _types(kernel: Kernel | P.Function) -> Iterator[str]:
-    """The element types of a kernel's tensors and values."""
+    """The element types of a kernel's tensors and values, those by which elementary functions are computed included."""
     if isinstance(kernel, Kernel):
-        yield from (t.dtype for t in (*kernel.inputs, *kernel.params))
-        for stage in kernel.stages:
-            yield stage.dtype
-            if stage.body is not None:
-                yield from (value.dtype for value in E.walk(stage.body))
-        return
-    yield from (b.dtype for b in (*kernel.inputs, *kernel.params, *kernel.outputs))
-    for statement in P.walk(kernel.body):
-        if isinstance(statement, P.Alloc):
-            yield statement.buffer.dtype
-        if (value := P.value_of(statement)) is not None:
-            yield from (each.dtype for each in E.walk(value))
+        yield from (t.dtype for t in (*kernel.inputs, *kernel.params, *kernel.stages))
+        values = [stage.body for stage in kernel.stages if stage.body is not None]
+    else:
+        yield from (b.dtype for b in (*kernel.inputs, *kernel.params, *kernel.outputs))
+        statements = list(P.walk(kernel.body))
+        yield from (s.buffer.dtype for s in statements if isinstance(s, P.Alloc))
+        values = [value for s in statements if (value := P.value_of(s)) is not None]
+    yield from (part.dtype for value in values for part in E.walk(expand_math(value)))
 
 
 def _on_cpu(call: Call, host: Target) -> float:
