@@ -29,7 +29,7 @@ from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
 from sterna.loops.program import Function
 from sterna.options import Options
-from sterna.passes import plan_kernels
+from sterna.passes import programs
 from sterna.passes.kernels import Call
 from sterna.passes.plan_kernels import fingerprint
 from sterna.records import Confirmed, Database, Record, target_id
@@ -429,7 +429,7 @@ def test_a_choice_that_leads_to_no_loops_is_left(model: Path, monkeypatch: pytes
     tasks, _ = tasks_of(graph, options)
     own = (tasks[0].kernel, target_id(host()), "host", "")
     best = Best([Confirmed(*own, {"tile": (1, 1)}, "[]", 2.0, 1.0, "s", "", 0.0)])
-    real = plan_kernels.lower_call
+    real = programs.lower_call
 
     def refuse(call: Call, schedule: Schedule | None, target: Target) -> Function:
         if schedule is not None and best.kernels:
@@ -437,7 +437,7 @@ def test_a_choice_that_leads_to_no_loops_is_left(model: Path, monkeypatch: pytes
         return real(call, schedule, target)
 
     plain = compile_graph(graph, "layers", options)
-    monkeypatch.setattr(plan_kernels, "lower_call", refuse)
+    monkeypatch.setattr(programs, "lower_call", refuse)
     made = compile_graph(graph, "layers", replace(options, tuning=best))
     assert best.kernels == 0
     assert made.source == plain.source

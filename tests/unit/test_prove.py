@@ -85,6 +85,15 @@ def test_what_is_shown_is_true() -> None:
     assert shown > 50
 
 
+def test_weights_are_exact() -> None:
+    """Thirds and fifths, of pivots that follow one another."""
+    i, j, k = (of(Symbol(name, 0, 9)) for name in "ijk")
+    facts = [i * 3 - j * 2, j * 5 - k * 3, k * 7 - 4]
+    assert is_combination(i * 35 - 8, facts)
+    assert not is_combination(i * 35 - 9, facts)
+    assert not is_combination(i * 35 - 8, facts[1:])
+
+
 def test_combinations_need_weights_that_are_not_negative() -> None:
     assert is_combination(n * 2 + m, [n - 3, m])
     assert is_combination(n * m - m * 3, [n - 3])

@@ -81,38 +81,33 @@ def _times(value: Int, atoms: Sequence[Atom]) -> Int:
 def _feasible(value: Int, columns: Sequence[Int]) -> bool:
     """Whether weights exist: phase one of the simplex method."""
     rows = list(dict.fromkeys(m for f in (value, *columns) for m in f.terms))
-    n = len(columns)
     # One equation per monomial, and one for the constants with a slack of its own.
-    table = [
-        [Fraction(f.terms.get(m, 0)) for f in columns] + [Fraction(0), Fraction(value.terms.get(m, 0))] for m in rows
-    ]
-    table.append([Fraction(f.const) for f in columns] + [Fraction(1), Fraction(value.const)])
+    table = [[*(f.terms.get(m, 0) for f in columns), 0, value.terms.get(m, 0)] for m in rows]
+    table.append([*(f.const for f in columns), 1, value.const])
     table = [[-x for x in row] if row[-1] < 0 else row for row in table]
     basis = [-1 - r for r in range(len(table))]  # negative: the artificial variable of a row
-    while True:
-        open_rows = [row for row, b in zip(table, basis, strict=True) if b < 0 and row[-1]]
-        if not open_rows:
-            return True
-        # What lessens the sum of the artificial variables; the first such column, so that no basis comes back.
-        enters = next(
-            (c for c in range(n + 1) if sum((row[c] for row in _artificial(table, basis)), Fraction(0)) > 0), None
-        )
+    table.append(list(map(sum, zip(*table, strict=True))))  # the sum of the artificial variables, which is to vanish
+    scale = 1
+    while table[-1][-1]:
+        # What lessens that sum; the first such column, so that no basis comes back.
+        enters = next((c for c in range(len(columns) + 1) if table[-1][c] > 0), None)
         if enters is None:
             return False
-        ratios = [(row[-1] / row[enters], basis[r], r) for r, row in enumerate(table) if row[enters] > 0]
+        ratios = [(Fraction(row[-1], row[enters]), b, r) for r, (row, b) in enumerate(zip(table, basis, strict=False))
+                  if row[enters] > 0]  # fmt: skip
         leaves = min(ratios)[2]
-        _pivot(table, leaves, enters)
+        scale = _pivot(table, leaves, enters, scale)
         basis[leaves] = enters
+    return True
 
 
-def _artificial(table: Sequence[list[Fraction]], basis: Sequence[int]) -> list[list[Fraction]]:
-    return [row for row, b in zip(table, basis, strict=True) if b < 0]
-
-
-def _pivot(table: list[list[Fraction]], r: int, c: int) -> None:
+def _pivot(table: list[list[int]], r: int, c: int, scale: int) -> int:
+    """Exchanges two variables; all numbers are `scale` times what they stand for, and integers with the scale that is
+    returned (Edmonds, Systems of distinct representatives and linear algebra, 1967)."""
     row = table[r]
     by = row[c]
-    table[r] = row = [x / by for x in row]
     for other, line in enumerate(table):
-        if other != r and (factor := line[c]):
-            table[other] = [x - factor * y if y else x for x, y in zip(line, row, strict=True)]
+        if other != r and (line[c] or by != scale):
+            factor = line[c]
+            table[other] = [(x * by - factor * y) // scale for x, y in zip(line, row, strict=True)]
+    return by

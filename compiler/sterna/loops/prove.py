@@ -21,8 +21,9 @@ from types import MappingProxyType
 
 from sterna.ir.division import divide_exactly
 from sterna.ir.extremum import Extremum
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
+from sterna.loops.refute import Box, is_refuted
 from sterna.te.position import IndexAtom, Quotient
 
 _MOST_CASES = 6  # minima and maxima in one position
@@ -202,11 +203,7 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     """Whether value >= 0, whichever operand every minimum and maximum is; `combined`: by the dear method too."""
     extremum = next((a for a in value.atoms() if isinstance(a, Extremum)), None)
     if extremum is None:
-        if (
-            _by_ends(value, ranges, known)
-            or any(_by_ends(less, ranges, known) for k in known for less in _less(value, k))
-            or (combined and _combined(value, ranges, known))
-        ):
+        if _plainly(value, tuple(ranges.items()), tuple(known)) or (combined and _combined(value, ranges, known)):
             return True
         ends = (end for s in value.symbols() if s in ranges for end in (ranges[s].least, ranges[s].greatest))
         extremum = next((a for end in ends for a in end.atoms() if isinstance(a, Extremum)), None)
@@ -232,17 +229,44 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     return True
 
 
-def _less(value: Int, known: Int) -> list[Int]:
-    """Multiples of the value less multiples of a known integer, so that an atom cancels: where one of them is not
-    negative, the value is not."""
-    found = dict.fromkeys([value - known])
-    for monomial, coefficient in known.terms.items():
-        factor = _factor(value, monomial[0]) if len(monomial) == 1 else None
-        if factor is not None and factor != 0:
-            weight = factor if coefficient > 0 else -factor
-            if _sign(weight):
-                found[value * abs(coefficient) - known * weight] = None
-    return list(found)
+@lru_cache(maxsize=1 << 10)
+def _plainly(value: Int, ranges: tuple[tuple[Symbol, Range], ...], known: tuple[Int, ...]) -> bool:
+    """Whether value >= 0 without the dear method. Remembered: that one is tried when all questions have failed here."""
+    within = dict(ranges)
+    box = Box([value, *known, *(end for r in within.values() for end in (r.least, r.greatest))])
+    return _by_ends(value, within, known, box) or any(
+        _by_ends(less, within, known, box) for less in _less(value, known)
+    )
+
+
+def _less(value: Int, known: Sequence[Int], box: Box | None = None) -> Iterator[Int]:
+    """Multiples of the value less multiples of known integers, so that an atom cancels: where one of them is not
+    negative, the value is not.
+
+    Args:
+        box: what is negative there is left out.
+    """
+    factors: dict[Atom, Int | None] = {}
+    for k in known:
+        found: set[Int] = set()
+        if box is None or not box.refutes(value, 1, k, ONE):
+            found.add(less := value - k)
+            yield less
+        for monomial, coefficient in k.terms.items():
+            if len(monomial) != 1:
+                continue
+            (atom,) = monomial
+            if atom not in factors:
+                factors[atom] = _factor(value, atom)
+            factor = factors[atom]
+            if factor is None or factor == 0:
+                continue
+            weight, times = factor if coefficient > 0 else -factor, abs(coefficient)
+            if (box is None or not box.refutes(value, times, k, weight)) and _least_of_dimensions(weight):
+                less = value * times - k * weight
+                if less not in found:
+                    found.add(less)
+                    yield less
 
 
 def _combined(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> bool:
@@ -295,17 +319,20 @@ def _between(fine: FloorDiv, coarse: FloorDiv) -> list[Int]:
     return [most - of(coarse) * times, of(coarse) * times + (times - 1) - least]
 
 
-def _by_ends(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> bool:
+def _by_ends(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], box: Box) -> bool:
     """Whether value >= 0 where every variable is at the end of its range that makes it least."""
     least = _at_ends(value, ranges)
     return least is not None and (
-        _least_of_dimensions(least) or any(_least_of_dimensions(less) for k in known for less in _less(least, k))
+        _least_of_dimensions(least) or any(map(_least_of_dimensions, _less(least, known, box)))
     )
 
 
 def _at_ends(value: Int, ranges: Mapping[Symbol, Range]) -> Int | None:
     """The value where every variable is at the end of its range that makes it least; None if that cannot be told."""
+    present = value.symbols()
     for symbol in reversed(list(ranges)):
+        if symbol not in present:
+            continue
         for quotient in [a for m in value.terms for a in m if isinstance(a, FloorDiv) and symbol in a.value.symbols()]:
             factor, step = _factor(value, quotient), quotient.value.coefficient(symbol)
             upward = None if factor is None else _sign(factor)
@@ -313,6 +340,7 @@ def _at_ends(value: Int, ranges: Mapping[Symbol, Range]) -> Int | None:
                 return None
             end = ranges[symbol].least if upward == (step > 0) else ranges[symbol].greatest
             value = value.substitute({quotient: quotient.value.substitute({symbol: end}) // quotient.divisor})
+            present |= end.symbols()
         factor = _factor(value, symbol)
         if factor is None:
             return None
@@ -321,7 +349,9 @@ def _at_ends(value: Int, ranges: Mapping[Symbol, Range]) -> Int | None:
         upward = _sign(factor)
         if upward is None:
             return None
-        value = value.substitute({symbol: ranges[symbol].least if upward else ranges[symbol].greatest})
+        end = ranges[symbol].least if upward else ranges[symbol].greatest
+        value = value.substitute({symbol: end})
+        present |= end.symbols()
     return value
 
 
@@ -341,6 +371,8 @@ def _least_of_dimensions(value: Int) -> bool:
     if value.terms:
         common = math.gcd(*value.terms.values())
         value = Int({m: c // common for m, c in value.terms.items()}, value.const // common)
+    if is_refuted(value):
+        return False
     scale = 1  # what is asked is whether an integer is not negative; `value` is this multiple of it
     for _ in range(8):
         if _shifted(value + (scale - 1)):

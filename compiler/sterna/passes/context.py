@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.decisions import Decide, decider
 from sterna.passes.kernels import CPU, Call
+from sterna.passes.programs import Programs
 from sterna.targets.target import Target
 
 
@@ -33,12 +34,14 @@ class PassContext:
     Args:
         model: the model's name as a C identifier.
         ahead: who is given every kernel as soon as it is finished, if anybody is.
+        programs: the loop programs that passes have made.
     """
 
     target: Target
     options: Options
     model: str = "model"
     ahead: Ahead | None = None
+    programs: Programs = field(default_factory=Programs, repr=False, compare=False)
 
     @property
     def host(self) -> Target:

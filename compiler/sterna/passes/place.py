@@ -138,7 +138,7 @@ def _unproved(call: Call, outline: Outline, context: PassContext) -> stay.Stay |
         return None
     try:
         schedule = propose_schedule(call, context.target)
-        realize(call, schedule, context.target, "tried", dimensions(outline.graph))
+        realize(call, schedule, context.target, "tried", dimensions(outline.graph), context.programs)
     except SternaError as problem:
         return stay.unproved(symbols_of(shapes), problem)
     return None

@@ -16,17 +16,13 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, halves_of
 from sterna.ir.integer import Symbol
 from sterna.ir.sizes import dimensions, sizes_wanted
-from sterna.loops.checks import with_checks
-from sterna.loops.finish import finish
-from sterna.loops.lanes import in_lanes
-from sterna.loops.lower import lower
 from sterna.loops.program import Function, used_dims
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import CPU, Call
+from sterna.passes.programs import Programs
 from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, KnownWeights, propose
-from sterna.targets.features import without_roots
 from sterna.targets.target import Target
 from sterna.te.couples import MOST_SUM
 from sterna.te.tensor import Kernel
@@ -92,7 +88,7 @@ def lower_kernels(scheduled: Scheduled, context: PassContext) -> Lowered:
     lowered = []
     for n, (call, schedule) in enumerate(zip(scheduled.firsts, scheduled.schedules, strict=True)):
         with timed(_name(n, call)), _proved(call, dims):
-            lowered.append(lower_call(call, schedule, context.target_of(call)))
+            lowered.append(context.programs.lowered(call, schedule, context.target_of(call)))
     return Lowered(**vars(scheduled), lowered=tuple(lowered))
 
 
@@ -107,7 +103,7 @@ def finish_kernels(lowered: Lowered, context: PassContext) -> Finished:
     for n, (call, schedule, function, above) in enumerate(planned):
         with timed(_name(n, call)), _proved(call, dims):
             target = context.target_of(call)
-            finished = finish_call(call, function, target, _name(n, call), dims)
+            finished = finish_call(call, function, target, _name(n, call), dims, context.programs)
             kernels.append(Planned(schedule, finished, call.place))
         if context.ahead is not None:
             context.ahead.add(kernels[-1].function, above)
@@ -169,7 +165,7 @@ def _tuned(call: Call, context: PassContext, exact: Mapping[str, str], known: Kn
         return None
     try:
         schedule = propose_schedule(call, target, options.stored_weights, exact, known, chooser)
-        finish_call(call, lower_call(call, schedule, target), target, "tuned")
+        finish_call(call, context.programs.lowered(call, schedule, target), target, "tuned", (), context.programs)
     except SternaError as problem:
         if not set(problem.codes) <= _REFUSED:
             raise
@@ -229,45 +225,48 @@ def _finite_in(array: Array, kind: np.dtype[Any]) -> bool:
     return bool(np.array_equal(narrow, array)) and bool(np.isfinite(narrow).all())
 
 
-def realize(call: Call, schedule: Schedule | None, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Planned:
-    """The loop program that a schedule gives for a kernel; the same steps give the same program."""
-    return Planned(schedule, finish_call(call, lower_call(call, schedule, target), target, name, dims))
+def realize(
+    call: Call,
+    schedule: Schedule | None,
+    target: Target,
+    name: str,
+    dims: Sequence[Symbol] = (),
+    programs: Programs | None = None,
+) -> Planned:
+    """The loop program that a schedule gives for a kernel; the same steps give the same program.
+
+    Args:
+        programs: those that were made before.
+    """
+    known = programs or Programs()
+    return Planned(schedule, finish_call(call, known.lowered(call, schedule, target), target, name, dims, known))
 
 
-def lower_call(call: Call, schedule: Schedule | None, target: Target) -> Function:
-    """A kernel's loops before vectors, unrolling and registers."""
-    if isinstance(call.kernel, Function):
-        return in_lanes(call.program(target.threads, target.memories), target.lanes)
-    assert schedule is not None
-    return lower(schedule, call.layouts, target.alignment)
-
-
-def finish_call(call: Call, lowered: Function, target: Target, name: str, dims: Sequence[Symbol] = ()) -> Function:
+def finish_call(
+    call: Call,
+    lowered: Function,
+    target: Target,
+    name: str,
+    dims: Sequence[Symbol] = (),
+    programs: Programs | None = None,
+) -> Function:
     """A kernel's loop program as generators render it.
 
     Args:
         dims: of the graph, in the order in which kernels are given them.
+        programs: those that were made before.
 
     A program of groups of threads that cannot be proved gives way to the plain one.
     """
+    known = programs or Programs()
     try:
-        function = _finished(call, lowered, target)
+        function = known.finished(call, lowered, target)
     except SternaError as problem:
         if call.shared is None or not isinstance(call.kernel, Function) or not _UNPROVED & set(problem.codes):
             raise
-        function = _finished(call, in_lanes(call.kernel, target.lanes), target)
+        function = known.finished(call, known.plain(call, target), target)
     used = used_dims(function)
     return replace(function, name=name, dims=tuple((s, n) for n, s in enumerate(dims) if s in used))
-
-
-def _finished(call: Call, lowered: Function, target: Target) -> Function:
-    if call.in_place:
-        lowered = replace(
-            lowered,
-            inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
-            outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
-        )
-    return with_checks(finish(lowered, target.rounded, without_roots(target)), call.kernel)
 
 
 def _name(number: int, call: Call) -> str:

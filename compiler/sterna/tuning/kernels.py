@@ -19,14 +19,8 @@ from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import plan_memory
 from sterna.passes.pack import pack_params
 from sterna.passes.placement import with_transfers
-from sterna.passes.plan_kernels import (
-    exact_weights,
-    fingerprint,
-    finish_call,
-    known_weights,
-    lower_call,
-    propose_schedule,
-)
+from sterna.passes.plan_kernels import exact_weights, fingerprint, finish_call, known_weights, propose_schedule
+from sterna.passes.programs import lower_call
 from sterna.passes.stages import Outline, Planned, call_multiply_adds
 from sterna.passes.views import Views
 from sterna.pipeline import walk
