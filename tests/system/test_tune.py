@@ -237,6 +237,16 @@ def test_an_interrupted_search_confirms_what_is_best(
         assert sum(p.confirmed for p in report.kernels) == won
 
 
+def test_a_search_that_is_interrupted_at_once_has_measured_nothing(model: Path, records: Path) -> None:
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        tuner = Tuner(graph, options, database, measurer=Interrupted(1), model=False)  # type: ignore[arg-type]
+        report = tuner.run(8)
+    assert {p.why for p in report.kernels} == {"the search was ended before it was measured"}
+    assert (report.ended, report.before, report.after, report.gain) == ("interrupted", 0, 0, 1)
+
+
 def test_a_bug_is_recorded_as_one_and_shown(model: Path, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A choice that is illegal fails with its code; what no strategy foresaw says that it is a bug, and where."""
     options = Options(host(), "llvm")

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import sterna
+from sterna.driver import reading
+from sterna.frontends.formats import read_model
+from sterna.frontends.source import Source
+from sterna.options import Options
 from sterna.records import Confirmed, Database, target_id
 from sterna.targets.description import load_target
+from sterna.tuning import counted
+from sterna.tuning.counted import Counting
+from sterna.tuning.kernels import tasks_of
+from sterna.tuning.worker import Built
 from sterna_runtime.devices import describe
 from sterna_runtime.random_inputs import random_inputs
 from support import device_bundles
@@ -76,6 +84,21 @@ def test_instructions_of_an_emulated_processor(model: Path, records: Path) -> No
         trials = database.trials()
         assert {r.device for r in trials} == {"qemu:raspberrypi4"}
         assert all(r.unit == "instructions" and r.samples for r in trials if not r.error)
+
+
+@pytest.mark.family("arm64")
+def test_a_kernel_that_cannot_be_counted(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel by the rules does not run, there is nothing to compare other choices with: all fail so."""
+    need("qemu-aarch64", "runs what is counted")
+    options = Options(load_target("raspberrypi4"), "c")
+    (task, *_), _ = tasks_of(read_model(Source.of(model), reading(options)), options)
+    with Counting(options.target, "qemu:raspberrypi4") as counting:
+        with monkeypatch.context() as patch:
+            patch.setattr(counting, "_machine", None)
+            patch.setattr(counted, "build", lambda task, choice: Built(choice, "[]", (), {}, "broken" * (not choice)))
+            for choice in ({}, {"tile": (1, 1)}, {"tile": (1, 1)}):
+                assert counting.measure(task, choice).error == "broken"
+        assert counting.measure(task, {}).samples
 
 
 @pytest.mark.family("opencl")

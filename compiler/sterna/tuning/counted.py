@@ -48,7 +48,10 @@ class Counting:
 
     def measure(self, task: Task, choice: Choice) -> Trial:
         if task.kernel not in self._expected:
-            self._expected[task.kernel] = self._run(task, {})[1]
+            rules, outputs = self._run(task, {})
+            if rules.error:  # nothing to compare other choices with
+                return Trial(choice, "", (), rules.error, (), self.devices[0])
+            self._expected[task.kernel] = outputs
         return replace(self._run(task, choice)[0], device=self.devices[0])
 
     def measure_all(self, task: Task, choices: Sequence[Choice]) -> Generator[Trial, None, None]:

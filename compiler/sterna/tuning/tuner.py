@@ -10,6 +10,7 @@ goes on where it stood: a choice that has been measured on the device is not mea
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import re
 import statistics
@@ -202,6 +203,9 @@ class Tuner:
                 self._compare()
             except KeyboardInterrupt:
                 ended = "interrupted"
+        for each in self.kernels:
+            if math.isinf(each.before):
+                each.why = each.why or "the search was ended before it was measured"
         passed = time.monotonic() - self.started
         return Report(
             tuple(self.kernels), tuple(self.left), self.unit, self.trials, passed, ended, self.whole, self.algorithms,
