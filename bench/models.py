@@ -99,6 +99,34 @@ def _is_known(name: str) -> bool:
     return name.endswith("_int8") and name.removesuffix("_int8") in (*NETWORKS, *QUANTIZED)
 
 
+def check(names: Sequence[str]) -> list[str]:
+    """The names, groups expanded.
+
+    Raises:
+        SternaError: E0006 for every name that is none.
+    """
+    known = groups()
+    singles = list(dict.fromkeys(single for name in names for single in known.get(name, (name,))))
+    problems = []
+    for name in singles:
+        if _is_known(name):
+            continue
+        if name.endswith(SUFFIXES):
+            problems.append(Diagnostic("E0006", f"there is no file {name}"))
+            continue
+        if not TRAINED.is_dir() and name in INTEGERS:
+            title = f"{name} is a trained model, and there is no folder {TRAINED}"
+            problems.append(Diagnostic("E0006", title, fix="name the folder of trained models in STERNA_MODELS"))
+            continue
+        every = [*known, *NETWORKS, *known["trained"], *INTEGERS, *operators.OPERATORS, *ARCHITECTURES]
+        near = difflib.get_close_matches(name, every, 1)
+        fix = f"did you mean {near[0]}? ci/bench --help lists all" if near else "ci/bench --help lists all"
+        problems.append(Diagnostic("E0006", f'there is no model "{name}"', fix=fix))
+    if problems:
+        raise SternaError(problems)
+    return singles
+
+
 class Models:
     """Models by name, and their inputs with the outputs that are right; what is made is kept in `folder`."""
 
@@ -111,27 +139,9 @@ class Models:
         """The models, groups expanded. Networks are written once; those that cannot be are in `failed`.
 
         Raises:
-            SternaError: E0006 for every name that is none; E0004, the one model that is named cannot be written.
+            SternaError: E0006 as of `check`; E0004, the one model that is named cannot be written.
         """
-        known = groups()
-        singles = list(dict.fromkeys(single for name in names for single in known.get(name, (name,))))
-        problems = []
-        for name in singles:
-            if _is_known(name):
-                continue
-            if name.endswith(SUFFIXES):
-                problems.append(Diagnostic("E0006", f"there is no file {name}"))
-                continue
-            every = [*known, *NETWORKS, *known["trained"], *INTEGERS, *operators.OPERATORS, *ARCHITECTURES]
-            if not TRAINED.is_dir() and name in INTEGERS:
-                title = f"{name} is a trained model, and there is no folder {TRAINED}"
-                problems.append(Diagnostic("E0006", title, fix="name the folder of trained models in STERNA_MODELS"))
-                continue
-            near = difflib.get_close_matches(name, every, 1)
-            fix = f"did you mean {near[0]}? ci/bench --help lists all" if near else "ci/bench --help lists all"
-            problems.append(Diagnostic("E0006", f'there is no model "{name}"', fix=fix))
-        if problems:
-            raise SternaError(problems)
+        singles = check(names)
         found = []
         for name in singles:
             try:

@@ -7,8 +7,8 @@
     ci/bench-gpu --read a.json --read b.json    # the tables of what earlier runs on this device wrote
     ci/bench-gpu --target opencl mlp product    # the benchmark itself, without a GPU: on PoCL, peers on the CPU
 
-It ends with status 1 if a goal is missed, a result is wrong or Sterna fails, with 2 if there is no such device. Engines
-that cannot be installed are reported.
+It ends with status 1 if a goal is missed, a result is wrong or Sterna fails, with 2 if there is no such device or if an
+option or a name is wrong. Engines that cannot be installed are reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gpu.kernels import PRODUCT as PRODUCT_KERNEL
 from gpu.results import Results, Row, read
 from gpu.workloads import BANDWIDTH, GROUPS, PRECISIONS, PRODUCT, Workload, Workloads, names_of
 from gpu.workloads import START as START_PART
-from models import Models
+from models import Models, check
 from peers import ENGINES
 from protocol import Record, Settings
 from sterna.errors import Diagnostic, SternaError, error
@@ -98,6 +98,8 @@ def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
     for option in ("rounds", "starts"):
         if getattr(arguments, option) < 1:
             wrong.append(Diagnostic("E0002", f"--{option} is {getattr(arguments, option)}; it must be at least 1"))
+    if arguments.json is not None and not arguments.json.resolve().parent.is_dir():
+        wrong.append(Diagnostic("E0002", f"--json is {arguments.json}", fix="a file in a folder that exists"))
     if not arguments.turn_ms > 0:
         wrong.append(Diagnostic("E0002", f"--turn-ms is {arguments.turn_ms:g}; it must be above 0"))
     if not 0 < arguments.bound < 1:
@@ -114,12 +116,12 @@ class Plan:
     """What runs, of the options and the kind of device, which has these precisions.
 
     Raises:
-        SternaError: E0002, a precision is asked for that it has not.
+        SternaError: E0002, a precision is asked for that it has not; E0006, a name is none.
     """
 
     def __init__(self, arguments: argparse.Namespace, kind: str, precisions: Sequence[str]) -> None:
         names = names_of(arguments.names)
-        self.networks = [name for name in names if name not in PARTS]
+        self.networks = check([name for name in names if name not in PARTS])
         self.parts = [name for name in names if name in PARTS]
         chosen = _engines(kind) if arguments.engines is None else list(dict.fromkeys(arguments.engines.split(",")))
         #: An engine of kernels alone, torch's operators, has no networks.
@@ -235,15 +237,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def main() -> None:
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(143)
-    )  # so that no engine's process is left, with the GPU's memory
+    # So that no engine's process is left, with the GPU's memory.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = _parser().parse_args()
     try:
         sys.exit(_run(arguments))
     except SternaError as problem:
         print(problem, file=sys.stderr)
-        sys.exit(2 if {"E0002", "E0507", "E0521", "E0401"} & {*problem.codes} else 1)
+        sys.exit(2 if {"E0002", "E0006", "E0507", "E0521", "E0401"} & {*problem.codes} else 1)
 
 
 if __name__ == "__main__":

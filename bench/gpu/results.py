@@ -94,8 +94,8 @@ class Results:
                     if "failed" in record:
                         yield f"{row.label}, {engine}, {stage}: {record['failed']}", engine.startswith("sterna")
                     elif record.get("wrong"):
-                        error = f"wrong by {record['error']:.1e} of the largest output"
-                        yield f"{row.label}, {engine}, {stage}: {error}", True
+                        off = f"wrong by {record['error']:.1e} of the largest output"
+                        yield f"{row.label}, {engine}, {stage}: {off}", True
         for name, start in self.starts.items():
             if "failed" in start:
                 yield f"{name}, first result: {start['failed']}", True
@@ -119,7 +119,7 @@ def read(files: Sequence[Path]) -> Results:
     """What runs on one device wrote; of what several have, the first one's.
 
     Raises:
-        SternaError: E0003, a file is none of these, or of another device than the first.
+        SternaError: E0003, a file is none of these, or of another device or other sizes of kernels than the first.
     """
     found: Results | None = None
     for file in files:
@@ -129,15 +129,19 @@ def read(files: Sequence[Path]) -> Results:
                 raise ValueError("another format")
             content |= {name: [Row(**row) for row in content[name]] for name in ("networks", "kernels")}
             own = Results(**content)
-        except (OSError, ValueError, LookupError, TypeError) as reason:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as reason:
             raise error(
                 "E0003", f"{file} is no file of ci/bench-gpu: {reason}", fix="what `--json FILE` wrote"
             ) from None
         if found is None:
             found = own
             continue
-        if (own.device, own.sizes) != (found.device, found.sizes):
-            raise error("E0003", f"{file} is of another device: {own.device['name']}, not {found.device['name']}")
+        if own.device != found.device:
+            other, first = (f"{each['name']} as {each['target']}" for each in (own.device, found.device))
+            raise error("E0003", f"{file} is of another device: {other}, not {first}", fix="show its tables alone")
+        if own.sizes != found.sizes:
+            title = f"{file} has kernels of {own.sizes} size, {files[0]} of {found.sizes} size"
+            raise error("E0003", title, fix="show its tables alone")
         found.merge(own)
     assert found is not None
     return found

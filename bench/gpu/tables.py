@@ -8,7 +8,7 @@ from rich.table import Table
 
 from gpu.device import UNKNOWN
 from gpu.goals import ONNXRUNTIME, TENSORRT, TORCH, Goal, bundles
-from gpu.kernels import KERNELS, PRODUCT
+from gpu.kernels import PRODUCT
 from gpu.results import OWN, Results, Row, mean
 
 #: Rivals by the heading of a column of ratios.
@@ -58,7 +58,7 @@ def kernels(results: Results) -> Table | None:
             rate = rates[name]
             cells.append(_cell(row, name) if rate is None else f"{_cell(row, name)}; {rate:.1f} {unit}")
         own, other = rates.get(OWN), rates.get("torch-eager")
-        if KERNELS[row.network].half:
+        if row.network == PRODUCT:
             share = own / other if own is not None and other is not None else None
         else:
             share = results.share_of_copy(row.network)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,9 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path: Path) -> None:
 
 def test_wrong_options_are_told_together(tmp_path: Path) -> None:
     wrong = ("--engines", "tensorflow", "--precisions", "fp8", "--python", "tvm", "--rounds", "0", "--starts", "0")
-    said = bench_gpu(tmp_path, *wrong, "--turn-ms", "nan", "--bound", "2")
+    said = bench_gpu(tmp_path, *wrong, "--turn-ms", "nan", "--bound", "2", "--json", "nowhere/found.json")
     assert said.returncode == 2
-    assert said.stderr.count("error[E0002]") == 7
+    assert said.stderr.count("error[E0002]") == 8
     assert '--engines has "tensorflow"' in said.stderr
 
 
@@ -86,6 +87,12 @@ def test_the_list_is_of_all_and_needs_no_gpu(module: Callable[[str], Any], tmp_p
     for words in ("fp32, tf32, fp16", "onnxruntime-gpu", "tensorrt", "torch-compile", "tvm", "4096^3", "layer_norm"):
         assert words in said.stdout
     assert bench_gpu(tmp_path, "--list", "mlp", "start").stdout.count("\n") == 4
+
+
+def test_a_name_that_is_none(tmp_path: Path) -> None:
+    said = bench_gpu(tmp_path, "--list", "mobilenet_v3", "start")
+    assert said.returncode == 2
+    assert 'error[E0006]: there is no model "mobilenet_v3"' in said.stderr
 
 
 def test_a_precision_that_the_device_has_not(tmp_path: Path) -> None:
@@ -257,7 +264,15 @@ def test_files_of_several_runs(module: Callable[[str], Any], tmp_path: Path) -> 
     whole.device["name"] = "T4"
     whole.write(tmp_path / "c.json")
     (tmp_path / "d.json").write_text("{}")
-    for file, words in (("c.json", "of another device: T4, not H100"), ("d.json", "is no file of ci/bench-gpu")):
+    (tmp_path / "e.json").write_text("5")
+    small = replace(found(module), sizes="small")
+    small.write(tmp_path / "f.json")
+    for file, words in (
+        ("c.json", "of another device: T4 as cuda-sm90, not H100"),
+        ("d.json", "is no file of ci/bench-gpu"),
+        ("e.json", "is no file of ci/bench-gpu"),
+        ("f.json", "kernels of small size"),
+    ):
         with pytest.raises(SternaError, match=words) as problem:
             results.read([tmp_path / "a.json", tmp_path / file])
         assert problem.value.codes == ("E0003",)
