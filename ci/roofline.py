@@ -42,7 +42,8 @@ def line(name: str, facts: Roofline) -> str:
         f"{100 * share(facts.total('wide_bytes'), facts.total('thread_bytes')):.0f} % | {100 * facts.busy():.0f} % | "
         f"{share(waiting, asked):.2f} | "
         f"{facts.total('multiply_adds') / 1e6:.0f} | "
-        f"{100 * share(facts.total('fragments'), facts.total('multiply_adds')):.0f} % |"
+        f"{100 * share(facts.total('fragments'), facts.total('multiply_adds')):.0f} % | "
+        f"{100 * share(facts.total('dots'), facts.total('multiply_adds')):.0f} % |"
     )
 
 
@@ -57,9 +58,9 @@ def main() -> int:
     models = Models(work, Environments(work / "environments"))
     print(
         "| network | kernels | least, MB | moved | requested | coalesced | wide | busy | conflicts | multiply-adds, M "
-        "| fragments |"
+        "| fragments | dots |"
     )
-    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
     moved, coalesced, clean = [], [], True
     for model in models.find(arguments.networks):
         given = in_halves(onnx.load(model.file)) if arguments.half else model.file

@@ -84,6 +84,12 @@ static inline u32 permuted(u32 a, u32 b, u32 selector) {
   return result;
 }
 
+/* dp4a: the products of four bytes by four, added to a number of 32 bits. */
+template <class A, class B> u32 dot_of_words(u32 a, u32 b, u32 total) {
+  for (u32 n = 0; n < 32; n += 8) total += (u32)((s32)(A)(a >> n) * (s32)(B)(b >> n));
+  return total;
+}
+
 /* Asynchronous copies happen when they are waited for, and never if they are not. */
 static inline void copy_later(u64 to, u64 from, u64 size) {
   check(to, size, size, false);

@@ -107,6 +107,10 @@ class Entry:
             register = o[0].partition("|")[0]
             given = ", ".join(self.of("u32", operand) for operand in (o[4], o[1], o[2]))
             return self.to(register, "b32", f"cuda_from<u32>({given})")
+        if name == "dp4a":
+            left, right = (f"{word[0]}8" for word in kept)
+            a, b, total = (self.of("u32", operand) for operand in o[1:])
+            return self.to(o[0], "u32", f"dot_of_words<{left}, {right}>({a}, {b}, {total})")
         if name == "wmma":
             self.waits = True
             return self.fragments(kept, o)

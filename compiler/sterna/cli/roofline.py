@@ -21,7 +21,7 @@ _NOTE = (
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
     "memory. wide: of the bytes that threads move, those\n  by accesses of 64 bits and more. busy: multiprocessors "
     "that have a group, in the mean over waves of groups. conflicts: turns per\n  access to shared memory that wait "
-    "for a bank. fragments: multiply-adds on fragments of matrices"
+    "for a bank. fragments: multiply-adds on fragments of matrices. dots: those of bytes, four by an instruction"
 )
 _OCCUPANCY = (
     "  occupancy: of the threads of a multiprocessor those that there is room for at a time, by the registers that "
@@ -58,7 +58,7 @@ def print_roofline(facts: Roofline, every: bool) -> None:
 def _total(facts: Roofline) -> str:
     least, moved, asked = (facts.total(name) for name in ("least_bytes", "moved_bytes", "requested_bytes"))
     waiting = facts.total("conflicts") / max(1, facts.total("shared_accesses"))
-    work, fragments = facts.total("multiply_adds"), facts.total("fragments")
+    work, fragments, dots = (facts.total(name) for name in ("multiply_adds", "fragments", "dots"))
     parts = [
         f"{sum(k.calls for k in facts.kernels):,} calls of {len(facts.kernels):,} kernels",
         f"least {size(least)}, moved {_times(moved, least)}, requested {_times(asked, least)}",
@@ -66,7 +66,7 @@ def _total(facts: Roofline) -> str:
         f"{_percent(facts.total('wide_bytes'), facts.total('thread_bytes'))} of bytes by accesses of 64 bits and more",
         f"{100 * facts.busy():.0f} % of {facts.multiprocessors} multiprocessors have a group",
         f"{waiting:.2f} conflicts per access to shared memory",
-        f"{work:,} multiply-adds, {_percent(fragments, work)} on fragments",
+        f"{work:,} multiply-adds, {_percent(fragments, work)} on fragments, {_percent(dots, work)} by dot products",
     ]
     return "\n  ".join(parts)
 
@@ -75,7 +75,7 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
     known = any(k.occupancy is not None for k in kernels)
     rows = table(
         *("kernel", "nodes of the model", ">calls", ">groups", ">busy", ">threads", ">shared", ">least"),
-        *(">moved", ">requested", ">coalesced", ">wide", ">conflicts", ">multiply-adds", ">fragments"),
+        *(">moved", ">requested", ">coalesced", ">wide", ">conflicts", ">multiply-adds", ">fragments", ">dots"),
         *((">registers", ">occupancy") if known else ()),
         title="Kernels, of one call each",
     )
@@ -88,10 +88,16 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
             *(size(k.least_bytes), _times(k.moved_bytes, k.least_bytes), _times(k.requested_bytes, k.least_bytes)),
             *(_percent(k.coalesced, k.accesses), _percent(k.wide_bytes, k.thread_bytes)),
             f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",
-            *((f"{k.multiply_adds:,}", _percent(k.fragments, k.multiply_adds)) if k.multiply_adds else ("", "")),
+            *_work(k),
             *((str(k.registers), f"{100 * (k.occupancy or 0):.0f} %") if known else ()),
         )
     return rows
+
+
+def _work(k: KernelAccesses) -> tuple[str, str, str]:
+    """Multiply-adds, and the shares of those on fragments and by dot products."""
+    work = k.multiply_adds
+    return (f"{work:,}", _percent(k.fragments, work), _percent(k.dots, work)) if work else ("", "", "")
 
 
 def _times(count: int, least: int) -> str:

@@ -197,6 +197,10 @@ class Dialect(ABC):
     @abstractmethod
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str: ...
 
+    def dot_of_words(self, intrinsic: Intrinsic, total: str, a: str, b: str) -> str:
+        """A sum and the products of the bytes of two words."""
+        raise NotImplementedError(f"{self.name} has no words of bytes")
+
     # ---- Memory ----
 
     @abstractmethod

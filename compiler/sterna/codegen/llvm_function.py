@@ -276,7 +276,7 @@ class FunctionWriter(Accesses):
                 return v.repeat(e.dtype, e.a.lanes, lanes, self.value(e.a))
             return v.broadcast(e.dtype, lanes, self.value(e.a))
         if isinstance(e, P.Apply):
-            return v.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
+            return self.apply(e)
         if isinstance(e, E.Compare):
             return v.compare(e.op, e.a.dtype, lanes, self.value(e.a), self.value(e.b))
         if isinstance(e, E.Select):
@@ -310,6 +310,10 @@ class FunctionWriter(Accesses):
         if isinstance(e, P.Exchange):
             return self.exchange(e)
         raise internal_error(f"the LLVM generator has no {type(e).__name__}")
+
+    def apply(self, e: P.Apply) -> str:
+        """A call of an intrinsic."""
+        return self.values.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
 
     def exchange(self, e: P.Exchange) -> str:
         """What a value is in another thread of the subgroup."""

@@ -15,8 +15,9 @@ from sterna.codegen.dialect import Dialect
 from sterna.codegen.instructions import InstructionOperand
 from sterna.codegen.machine import aligned_bytes
 from sterna.codegen.tiles import TileOperation, refuse_without_tiles, tile_operation
-from sterna.codegen.wide_accesses import WideAccesses
+from sterna.codegen.wide_accesses import WORD, WideAccesses
 from sterna.intrinsics import Intrinsic
+from sterna.intrinsics.words import BYTES
 from sterna.ir import dtypes
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Symbol
@@ -61,6 +62,7 @@ class Printer:
             if buffer.name in used:
                 self.line(1, self.d.bind(self.buffer(buffer), self.position(buffer.begin)))
         self.barriers = f.has_barriers
+        self.wide.begin(f.body)
         self.threads = P.thread_counts(f.body) if f.has_threads else {}
         for memory, nbytes in P.taken(f.body).items():
             if text := self.d.memory(memory, nbytes):
@@ -170,7 +172,12 @@ class Printer:
             self.line(depth, self.d.variable(self.variable_type(v), name))
 
     def let(self, depth: int, v: P.Variable, value: Expr) -> None:
-        self.take(depth, value)
+        words = v in self.wide.of_words
+        self.take(depth, value, words)
+        if words:
+            for name, text in self.wide.parts(v, value):
+                self.line(depth, self.d.constant(self.d.type(WORD), name, text))
+            return
         if v.dtype == "bool" and v.lanes > 1:
             self.masks[v] = self.mask_bits(value)
         if dtypes.is_integer(v.dtype) and self.is_count(value):
@@ -255,9 +262,9 @@ class Printer:
             value = self.d.byte(value, 1) if truth else value
             self.line(depth, self.d.store(dtype, self.name(s.buffer.name), index, value, 1, 1, None))
 
-    def take(self, depth: int, value: Expr) -> None:
+    def take(self, depth: int, value: Expr, words: bool = False) -> None:
         """Reads the neighbours that vectors of a value are made of, where the language has none."""
-        for text in self.wide.taking(value):
+        for text in self.wide.taking(value, words):
             self.line(depth, text)
 
     def load(self, e: E.Load) -> str:
@@ -316,6 +323,8 @@ class Printer:
             if e.a.lanes > 1:
                 return d.repeat(e.dtype, self.value(e.a), e.a.lanes, lanes)
             return d.broadcast(e.dtype, self.value(e.a), lanes)
+        if isinstance(e, P.Apply) and not d.vectors:
+            return self.computed(e, 0)
         if isinstance(e, P.Apply):
             return d.apply(e.intrinsic, [self.value(operand) for operand in e.operands])
         if isinstance(e, P.Lane) and not self.is_whole(e.a.lanes):
@@ -340,7 +349,8 @@ class Printer:
         if isinstance(e, E.Const):
             return d.const(e.value, e.dtype)
         if isinstance(e, P.Read):
-            return f"{e.variable.name}_l{lane}"
+            words = e.variable in self.wide.of_words
+            return self.wide.byte(e.variable, lane) if words else f"{e.variable.name}_l{lane}"
         if isinstance(e, E.Load):
             if e.active is not None and lane >= e.active:
                 return d.const(0, e.dtype)
@@ -398,6 +408,10 @@ class Printer:
         """One lane of an intrinsic over vectors, by its behaviour."""
         i, body = e.intrinsic, e.intrinsic.behaviour.body
         assert body is not None
+        if i.of_words:
+            total, a, b = e.operands
+            words = (self.wide.word(operand, BYTES * lane) for operand in (a, b))
+            return self.d.dot_of_words(i, self.lane(total, lane), *words)
         names = [t.name for t in i.inputs]
         operands = dict(zip(names, e.operands[-len(names) :], strict=True))
         if not isinstance(body, E.Reduce):

@@ -25,6 +25,7 @@ from sterna.codegen.ptx_fragments import FragmentWriter
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
+from sterna.intrinsics.words import BYTES
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.threads import THREADS, ThreadAxis
@@ -32,6 +33,7 @@ from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
 from sterna.loops.wide import Widths, is_asynchronous
 from sterna.targets.target import Target
+from sterna.te import expr as E
 from sterna.timing import timed
 from sterna.toolchain.units import Units
 
@@ -231,6 +233,29 @@ class EntryWriter(FragmentWriter):
             low, high = (self.op(f"zext i32 {part} to i{bits}") for part in parts)
             result = self.op(f"or i{bits} {low}, {self.op(f'shl i{bits} {high}, 32')}")
         return self.op(f"bitcast i{bits} {result} to {k}") if k != f"i{bits}" else result
+
+    def apply(self, e: P.Apply) -> str:
+        """Dot products of words (PTX ISA, `dp4a`), an instruction for each lane."""
+        if not e.intrinsic.of_words:
+            return super().apply(e)
+        left, right = (word[0] for word in e.intrinsic.settings["words"].split("_"))
+        total, a, b = e.operands
+        sums, lanes = self.value(total), range(e.lanes)
+        found = "poison"
+        for n, x, y in zip(lanes, self._words(a), self._words(b), strict=True):
+            part = sums if e.lanes == 1 else self.op(f"extractelement <{e.lanes} x i32> {sums}, i32 {n}")
+            operands = [("i32", each) for each in (x, y, part)]
+            part = self.values.call(f"llvm.nvvm.idp4a.{left}.{right}", "i32", *operands)
+            found = part if e.lanes == 1 else self.op(f"insertelement <{e.lanes} x i32> {found}, i32 {part}, i32 {n}")
+        return found
+
+    def _words(self, e: E.Expr) -> list[str]:
+        """The words that a vector of bytes consists of."""
+        if isinstance(e, P.Broadcast) and e.a.lanes % BYTES == 0:
+            return self._words(e.a) * (e.lanes // e.a.lanes)
+        many, value = e.lanes // BYTES, self.value(e)
+        whole = self.op(f"bitcast <{e.lanes} x i8> {value} to {kind('int32', many)}")
+        return [self.op(f"extractelement <{many} x i32> {whole}, i32 {n}") for n in range(many)] if many > 1 else [whole]
 
     # -- copies
     def copy(self, s: P.Copy) -> None:

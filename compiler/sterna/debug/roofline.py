@@ -31,7 +31,7 @@ class KernelAccesses:
     Args:
         calls: of a run; sources: nodes of the model that it computes, of some of its calls.
         multiply_adds: as `inspect` counts them; fragments: those by instructions over fragments of matrices, without
-            what fills fragments up.
+            what fills fragments up; dots: those by dot products of words of bytes, without what fills words up.
         least_bytes: what it reads and writes, every element once; requested_bytes: of the sectors that its subgroups
             ask for, without any cache; moved_bytes: behind a cache that all groups share.
         busy: the share of the device's multiprocessors that have a group, in the mean over waves of groups.
@@ -52,6 +52,7 @@ class KernelAccesses:
     shared_bytes: int
     multiply_adds: int
     fragments: int
+    dots: int
     least_bytes: int
     requested_bytes: int
     moved_bytes: int
@@ -166,6 +167,7 @@ def _row(name: str, sources: Sequence[str], calls: int, work: int, found: Access
         found.shared_bytes,
         work,
         min(round(found.fragments), work),
+        min(round(found.dots), work),
         round(found.least_bytes),
         round(found.requested_bytes),
         round(found.moved_bytes),

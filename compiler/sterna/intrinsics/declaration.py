@@ -111,7 +111,7 @@ class Intrinsic:
             function `i.function` (accumulator, operands...), and the one of `intrinsics/llvm.j2` that gives the body of
             the LLVM function: instructions that compute %r from %a0, %a1, %a2.
         settings: what the macros need to know beside the behaviour; of one over tiles, for each language the name of
-            the function `multiply` (accumulators, left, right).
+            the function `multiply` (accumulators, left, right); of one over words of bytes, as `words`, their signs.
         lowerings: by language ("c", "llvm"), of one that a target's description declares.
         spare: vector registers that the lowering takes beside its operands.
         parts: vector registers that the result takes.
@@ -208,6 +208,11 @@ class Intrinsic:
         if self.form is not Form.VECTORS or self.elements == 1:
             return 0
         return self.elements * dtypes.bits(self.dtype) // self.parts
+
+    @property
+    def of_words(self) -> bool:
+        """Whether its operands are words of bytes, of which each lane takes one of either."""
+        return "words" in self.settings
 
     @property
     def reads(self) -> tuple[Load, ...]:

@@ -58,7 +58,7 @@ class Accesses:
             sectors as hold so many bytes.
         shared_accesses: of subgroups to shared memory; conflicts: further turns that they take because different words
             of one bank are wanted.
-        fragments: multiply-adds by instructions over fragments of matrices.
+        fragments: multiply-adds by instructions over fragments of matrices; dots: by dot products of words of bytes.
         bytes: that threads read and write of the device's memory; wide_bytes: those by accesses of 8 bytes and more.
     """
 
@@ -73,6 +73,7 @@ class Accesses:
     shared_accesses: float
     conflicts: float
     fragments: float
+    dots: float
     bytes: float
     wide_bytes: float
 
@@ -115,6 +116,7 @@ def accesses(
         total.shared_accesses,
         total.conflicts,
         total.fragments,
+        total.dots,
         total.bytes,
         total.wide_bytes,
     )
@@ -149,13 +151,14 @@ class _Total:
     shared_accesses: float = 0.0
     conflicts: float = 0.0
     fragments: float = 0.0
+    dots: float = 0.0
     bytes: float = 0.0
     wide_bytes: float = 0.0
 
     def add(self, other: _Total) -> None:
         for buffer, count in other.requested.items():
             self.requested[buffer] = self.requested.get(buffer, 0.0) + count
-        own = ("accesses", "coalesced", "shared_accesses", "conflicts", "fragments", "bytes", "wide_bytes")
+        own = ("accesses", "coalesced", "shared_accesses", "conflicts", "fragments", "dots", "bytes", "wide_bytes")
         for name in own:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -252,6 +255,9 @@ class _Count(ThreadPositions):
                 at_once = self._by_subgroup(where.active, False).any(axis=-1).sum(axis=1, keepdims=True)
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
+            elif intrinsic.of_words:
+                at_once = where.active.sum(axis=1, keepdims=True)
+                self.total.dots += float((where.times * at_once).sum()) * intrinsic.elements * intrinsic.depth
 
     def _at_once(self, by: Access, many: int) -> int:
         """Of how many elements each of a thread's accesses is in what the generator writes."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from math import prod
 
+from sterna.intrinsics.words import BYTES
 from sterna.loops import program as P
 from sterna.passes.kernels import Call
 from sterna.passes.stages import call_bytes, call_multiply_adds
 from sterna.schedule.strategies.analysis import Context
 from sterna.schedule.strategies.group_chain import Chain, chain_of
+from sterna.schedule.strategies.group_dots import dots_of
 from sterna.schedule.strategies.group_recurrence import threads_of
+from sterna.schedule.strategies.operands import analyse
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from sterna.te.tensor import Kernel
@@ -25,11 +28,21 @@ def on_device(call: Call, target: Target) -> float:
     assert device is not None
     if (chain := chain_of_call(call, target)) is not None:
         return chain_ns(chain, target)
-    work, moved, threads = P.most(call_multiply_adds(call)), call_bytes(call), _threads(call, target)
+    moved, threads = call_bytes(call), _threads(call, target)
+    work = P.most(call_multiply_adds(call)) / _at_once(call, target)
     together = max(work / device.multiply_adds_per_ns, moved / device.bytes_per_ns)
     return max(
         together, work / threads / device.thread_multiply_adds_per_ns, moved / threads / device.thread_bytes_per_ns
     )
+
+
+def _at_once(call: Call, target: Target) -> int:
+    """Multiply-adds of an instruction: of bytes those of a word."""
+    if not isinstance(call.kernel, Kernel) or target.threads is None or not target.threads.dots:
+        return 1
+    context = Context(target, {n: layout.strides for n, layout in call.layouts.items()})
+    product = analyse(call.kernel, context)
+    return BYTES if product is not None and dots_of(product, call.kernel, context) else 1
 
 
 def chain_of_call(call: Call, target: Target) -> Chain | None:

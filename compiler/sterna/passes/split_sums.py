@@ -133,13 +133,8 @@ def _nanoseconds(call: Call, target: Target) -> float:
     assert device is not None
     if schedule is None or not schedule.tasks:
         return inf
-    bits = [
-        dtypes.bits(stage.tensorized.intrinsic.operands[0])
-        for stage in schedule.stages.values()
-        if stage.tensorized is not None
-    ]
-    rate = device.fragment_rate(max(bits)) if bits else device.multiply_adds_per_ns
-    work = most(call_multiply_adds(call)) / rate
+    used = [stage.tensorized.intrinsic for stage in schedule.stages.values() if stage.tensorized is not None]
+    work = most(call_multiply_adds(call)) / min(map(device.rate, used), default=device.rate())
     moved = call_bytes(call) / device.bytes_per_ns
     return max(work, moved) / threads.busy(schedule.tasks) + device.launch_ns
 

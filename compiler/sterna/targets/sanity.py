@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from sterna.intrinsics import FRAGMENTS
+from sterna.intrinsics import DOTS_OF_WORDS, FRAGMENTS
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.targets.tables import Contradiction
 from sterna.targets.target import CODE, Target
@@ -111,6 +111,10 @@ def _devices(target: Target) -> Iterator[Contradiction]:
     if threads is not None and (unknown := sorted({*threads.fragments} - FRAGMENTS.keys())):
         problem = f"there is no intrinsic {unknown[0]} of fragments"
         yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")
+    single = [name for name, intrinsic in DOTS_OF_WORDS.items() if intrinsic.lanes == 1]
+    if threads is not None and (unknown := sorted({*threads.dots} - {*single})):
+        problem = f"there is no intrinsic {unknown[0]} of words of one lane"
+        yield Contradiction("dots", problem, f"dots takes {', '.join(single)}")
     device = target.device
     if device is None:
         return

@@ -29,6 +29,8 @@ class Threads:
         cache_bytes: of the cache that all groups share.
         fragments: intrinsics for products of fragments of matrices, which a subgroup of threads holds together, by the
             names of `sterna.intrinsics`.
+        dots: intrinsics for dot products of words of four bytes, those of one lane, by the same names; of several lanes
+            it has them, too.
         asynchronous_bytes: of a copy from the device's memory to that of a task that goes on while its threads compute,
             at most; 0 where there are no such copies.
         subgroup: threads, neighbours along x, whose registers reach one another; 1 where there are none, or not known.
@@ -41,6 +43,7 @@ class Threads:
     multiprocessors: int = 16
     cache_bytes: int = 1 << 20
     fragments: tuple[str, ...] = ()
+    dots: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
     subgroup: int = 1
     access_bytes: int = 0
@@ -97,6 +100,14 @@ class Device:
     barrier_ns: float = 50.0
     copy_ns: float = 10000.0
     copied_bytes_per_ns: float = 6.0
+
+    def rate(self, intrinsic: Intrinsic | None = None) -> float:
+        """Multiply-adds per nanosecond by an intrinsic, of words four at once, or one by one."""
+        if intrinsic is None:
+            return self.multiply_adds_per_ns
+        if intrinsic.of_words:
+            return self.multiply_adds_per_ns * intrinsic.group
+        return self.fragment_rate(dtypes.bits(intrinsic.operands[0]))
 
     def fragment_rate(self, bits: int) -> float:
         """Multiply-adds per nanosecond on fragments whose elements take so many bits: half as many of twice as many."""
@@ -346,8 +357,8 @@ class Target:
     def has(self, intrinsic: Intrinsic) -> bool:
         """Whether the processor has the instructions of an intrinsic."""
         declared = (d.name for d in self.intrinsics)
-        fragments = self.threads.fragments if self.threads is not None else ()
-        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *fragments, *declared)
+        of_threads = (*self.threads.fragments, *self.threads.dots) if self.threads is not None else ()
+        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *of_threads, *declared)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""

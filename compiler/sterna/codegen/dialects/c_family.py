@@ -225,6 +225,9 @@ class CFamily(Dialect):
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:
         return f"{self.helper(f'as_{short(dtype)}', source)}({a})"
 
+    def dot_of_words(self, intrinsic: Intrinsic, total: str, a: str, b: str) -> str:
+        return f"{self.helper('dot4_' + intrinsic.settings['words'], 'int32')}({total}, {a}, {b})"
+
     # -- memory
     def fetch(self, to: str, at: str, size: int, asynchronous: bool) -> str:
         self.helpers[("fetches", "uint8", 1)] = None

@@ -82,7 +82,8 @@ class GroupDialect(CFamily):
     def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
         space = self.near if isinstance(buffer.scope, Memory) else self.far
         const = "const " if buffer.scope in (INPUT, PARAM) else ""
-        return f"*({space}{const}{self.wide_type(dtype, lanes)} *)({buffer.name} + ({index}))"
+        type_ = self.type(dtype) if lanes == 1 else self.wide_type(dtype, lanes)
+        return f"*({space}{const}{type_} *)({buffer.name} + ({index}))"
 
     # -- values
     def unary(self, op: str, dtype: str, a: str, lanes: int) -> str:

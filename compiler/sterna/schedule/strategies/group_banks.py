@@ -25,6 +25,7 @@ def in_banks(
     depth: str,
     tiles: Mapping[str, int],
     threads: Mapping[str, tuple[int, int]],
+    word: int = 1,
 ) -> list[str] | None:
     """Stores the copy of an operand with the terms of a sum outermost where threads that read one term of several rows
     would find them in one bank otherwise. Returns the copy's axes in the order in which the operand lies in memory;
@@ -34,8 +35,10 @@ def in_banks(
         depth: the axis of the reader's terms; tiles: positions along the reader's axes that the copy is read at.
         threads: along the reader's axes, how many, and positions from one to the next; those along the last axis are
             side by side.
+        word: terms that are read at once, which stay neighbours: the last two of the axes that are returned are words
+            and those in them, where the copy lies in another order.
     """
-    order, size = [a.name for a in s.stages[local].tensor.axes], dtypes.size(s.stages[local].tensor.dtype)
+    order, size = [a.name for a in s.stages[local].tensor.axes], word * dtypes.size(s.stages[local].tensor.dtype)
     axes = {a.name: a for a in s.stages[reader].axes}
     (load,) = (each for each in E.loads(s.stages[reader].body) if each.tensor.name == local)
     if load.indices[-1].coefficient(axes[depth]) != 1 or len(order) < 2:
@@ -46,14 +49,19 @@ def in_banks(
 
     last = {name: n - 1 for name, n in tiles.items()}
     *shape, terms = (1 + reached(index, last) for index in load.indices)
+    terms = -(-terms // word)
     read = [[reached(index, at) for index in load.indices[:-1]] for at in _subgroup(threads)]
     rows = [_number(each, shape) for each in read]
     if not waiting((row * terms for row in rows), size):
         return order
     if waiting(rows, size):
         return None
-    s.permute(local, len(shape), *range(len(shape)))
-    s.pad_rows(local, _behind(prod(shape), size), len(shape))
+    if word > 1:
+        order[-1:] = s.fold(local, len(shape), word)
+    s.permute(local, len(shape), *range(len(shape)), *range(len(shape) + 1, len(order)))
+    behind = _behind(prod(shape), size) if word == 1 else _behind_words(prod(shape), terms)
+    if behind:
+        s.pad_rows(local, word * behind, len(order) - 1)
     return order
 
 
@@ -61,6 +69,12 @@ def _behind(elements: int, size: int) -> int:
     """How many elements have to be left free behind planes of so many, so that threads which have some neighbours of
     each store them at once: words of planes side by side are 4 banks apart then."""
     return -(elements - RUN // size) % (2 * RUN // size)
+
+
+def _behind_words(rows: int, words: int) -> int:
+    """The same for planes of words, where each thread stores one of the words of a row."""
+    stored = [(n % words, n // words) for n in range(SUBGROUP)]
+    return min(range(BANKS), key=lambda behind: waiting((w * (rows + behind) + row for w, row in stored), WORD))
 
 
 def between_runs(length: int, run: int, dtype: str) -> int:

@@ -23,6 +23,17 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
 )
 from sterna.schedule.strategies.group_banks import in_banks
+from sterna.schedule.strategies.group_dots import DEPTH as WORDS_DEPTH
+from sterna.schedule.strategies.group_dots import DEPTHS as WORDS_DEPTHS
+from sterna.schedule.strategies.group_dots import (
+    MOST_TOGETHER,
+    Reading,
+    bring_packed,
+    bring_rows,
+    dots_of,
+    multiply,
+    pack_words,
+)
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together, stored_together, with_aligned_rows
 from sterna.schedule.strategies.operands import Contraction, contraction_of
 from sterna.te.axis import Axis
@@ -46,12 +57,16 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     """Tiles of the rows and columns of a product as tasks. Each thread has a few rows and columns in registers; the
     operands pass through shared memory, some terms of the sum at a time."""
     c = contraction_of(stage, kernel, context)
-    if c is None or not _is_tiled(c) or (tile := _tile(c, shared, context)) is None:
+    if c is None or not _is_tiled(c):
+        return None
+    dots = dots_of(c, kernel, context)
+    if (tile := _tile(c, shared, context, bool(dots))) is None:
         return None
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, c.stage)
     inline_elementwise(s)
-    c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
+    if not dots:
+        c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
     rows, down, across = [a for a in c.rows if a not in c.batch], tile.down, tile.across
     own, each = tile.own, tile.each
@@ -66,7 +81,7 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     outer.insert(len(c.batch) if columns_first else len(outer), block)
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
     # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
-    together = _columns_together(s, out, acc, c, each, context)
+    together = _columns_together(s, out, acc, c, min(each, MOST_TOGETHER) if dots else each, context)
     virtual = list[str]()
     for n, (long, many) in enumerate(zip(down, own, strict=True)):
         if many > 1:
@@ -100,6 +115,17 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     s.compute_at(acc, out, x, REGISTER)
     *others, last = (a.name for a in c.inner)
     part, within = s.split(acc, last, tile.depth)
+    if dots:
+        multiply(s, acc, [*others, part], within, together, dots)
+        c = pack_words(s, c)
+        reading = Reading(acc, part, last, tiles, sharing, tile.group)
+        local = s.cache_read(c.left.tensor.name, acc)
+        alone = _without_gaps(s, local, c.left, rows, context)
+        many = fetched_together(c.left, {c.inner[-1]: tile.depth}, context)
+        bring_rows(s, local, reading, shared, many)
+        local = s.cache_read(c.right.tensor.name, acc)
+        bring_packed(s, local, c, reading, shared)
+        return s
     s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
     for axis in s.stages[acc].tensor.axes[: -1 if together > 1 else None]:
         s.unroll(acc, axis.name)
@@ -156,12 +182,13 @@ class _Tile:
         return prod(self.down) // prod(self.own), self.across // self.each
 
 
-def _tile(c: Contraction, shared: Memory, context: Context) -> _Tile | None:
+def _tile(c: Contraction, shared: Memory, context: Context, words: bool) -> _Tile | None:
     """The tile of a task; None where its threads would be too many, or its operands too large."""
     threads = context.target.threads
     assert threads is not None
+    by_rule, depths = (WORDS_DEPTH, WORDS_DEPTHS) if words else (DEPTH, DEPTHS)
 
-    def tile(rows: int, columns: int, own: tuple[int, int], depth: int = DEPTH) -> _Tile:
+    def tile(rows: int, columns: int, own: tuple[int, int], depth: int = by_rule) -> _Tile:
         down, across = _tile_of(c, rows), min(columns, at_least(size(c.columns.extent)))
         return _Tile(tuple(down), across, _own_of(down, own[0]), min(own[1], across), depth)
 
@@ -173,12 +200,12 @@ def _tile(c: Contraction, shared: Memory, context: Context) -> _Tile | None:
     def others() -> Iterator[tuple[int, int]]:
         return (sides for sides in pairs(TILES, TILES) if fits(tile(*sides, own)))
 
-    by_rule = next(((rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))), None)
-    by_rule = by_rule or next(others(), None)
-    if by_rule is None:
+    found = next(((rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))), None)
+    found = found or next(others(), None)
+    if found is None:
         return None
-    sides = context.choose("tile", others, by_rule)
-    return tile(*sides, own, context.choose("depth", lambda: (n for n in DEPTHS if fits(tile(*sides, own, n))), DEPTH))
+    sides = context.choose("tile", others, found)
+    return tile(*sides, own, context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule))
 
 
 def _own_of(down: Sequence[int], most: int) -> tuple[int, ...]:

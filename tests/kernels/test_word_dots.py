@@ -1,0 +1,107 @@
+"""Products of bytes by dot products of words, which threads of a GPU have: equal to the last bit to what tensor
+expressions say, of any size and signs, by the interpreter, OpenCL, CUDA's text and PTX; none waits for a bank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterna.codegen import ptx
+from sterna.codegen.generators import KernelSet, source
+from sterna.intrinsics import DOTS_OF_WORDS
+from sterna.ir.integer import Int
+from sterna.loops import program as P
+from sterna.loops.accesses import accesses
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
+from sterna.schedule.schedule import Schedule
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
+from sterna.te import expr as E
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
+from support import opencl_host
+from support.bound_axes import compare
+from support.cuda_host import METAL
+from support.dot_products import arrays, product
+
+BYTES = ("int8", "uint8")
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
+    return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
+
+
+def convolution(size: int, channels: int, outputs: int, taps: int, stride: int) -> Kernel:
+    """Of an image that is padded already, with a bias; stored as int32."""
+    length = (size - 1) * stride + taps
+    x, w = placeholder("x", (length, length, channels), "uint8"), placeholder("w", (taps, taps, channels, outputs), "int8")
+    b, kh, kw, c = placeholder("b", (outputs,), "int32"), *map(reduce_axis, ("kh", "kw", "c"), (taps, taps, channels))
+
+    def element(h: Int, v: Int, o: Int) -> E.Expr:
+        left = x[h * stride + kh.var, v * stride + kw.var, c.var]
+        return total(E.cast(left, "int32") * E.cast(w[kh.var, kw.var, c.var, o], "int32"), kh, kw, c)
+
+    acc = compute("acc", (size, size, outputs), element, axes=("h", "v", "o"))
+    out = compute("out", (size, size, outputs), lambda h, v, o: acc[h, v, o] + b[o])
+    return Kernel("convolution", (x,), (w, b), (out,))
+
+
+def of_batches(m: int, n: int, depth: int) -> Kernel:
+    """Products of two computed operands, the right one with its columns side by side."""
+    x, w = placeholder("x", (2, m, depth), "int8"), placeholder("w", (2, depth, n), "int8")
+    k = reduce_axis("k", depth)
+
+    def element(z: Int, i: Int, j: Int) -> E.Expr:
+        return total(E.cast(x[z, i, k.var], "int32") * E.cast(w[z, k.var, j], "int32"), k)
+
+    return Kernel("batches", (x, w), (), (compute("out", (2, m, n), element, axes=("z", "i", "j")),))
+
+
+def proposed(kernel: Kernel, target: str = "cuda") -> Schedule:
+    s = propose(kernel, Context(load_target(target)))
+    assert s is not None
+    return s
+
+
+def has_dots(s: Schedule) -> bool:
+    found = (value for stmt in P.walk(finish(lower(s)).body) if (value := stmt.computes()) is not None)
+    return any(isinstance(e, P.Apply) and e.intrinsic.of_words for value in found for e in E.walk(value))
+
+
+KERNELS = {
+    "columns of a vector": product(40, 32, 24, "int8"),
+    "single columns": product(20, 7, 33, "uint8"),
+    "few terms": product(16, 20, 3, "int8", "uint8"),
+    "both without signs": product(17, 9, 18, "uint8", "uint8"),
+    "windows": convolution(5, 16, 8, 3, 1),
+    "windows of three channels": convolution(5, 3, 8, 3, 2),
+    "batches": of_batches(10, 12, 20),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_products(kernel: Kernel, device: opencl_host.Device, tmp_path: Path) -> None:
+    for target in ("cuda", "webgpu"):  # accesses of 16 bytes, and single elements
+        s = proposed(kernel, target)
+        assert has_dots(s)
+        compare(s, device, tmp_path, tolerance=0, orders=2, feeds=arrays(kernel, 3))
+
+
+def test_metal(tmp_path: Path) -> None:
+    kernel = KERNELS["columns of a vector"]
+    compare(proposed(kernel, "metal"), None, tmp_path, tolerance=0, orders=1, language=METAL, feeds=arrays(kernel, 5))
+
+
+@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@given(st.integers(8, 40), st.integers(2, 40), st.integers(1, 70), st.sampled_from(BYTES), st.sampled_from(BYTES))
+def test_any_size(m: int, n: int, depth: int, left: str, right: str) -> None:
+    kernel = product(m, n, depth, left, right)
+    s = proposed(kernel)
+    assert has_dots(s) == (depth > 1)
+    compare(s, None, tolerance=0, orders=2, feeds=arrays(kernel, depth))
