@@ -3,11 +3,15 @@ expressions say, of any size and signs, by the interpreter, OpenCL, CUDA's text 
 
 from __future__ import annotations
 
+import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given as drawn
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from sterna.codegen import ptx
@@ -22,12 +26,15 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.te import expr as E
+from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
-from support import opencl_host
-from support.bound_axes import compare
+from support import opencl_host, wgsl_host
+from support.bound_axes import compare, memory_of
 from support.cuda_host import METAL
 from support.dot_products import arrays, product
+from support.tools import need
 
 BYTES = ("int8", "uint8")
 
@@ -35,6 +42,11 @@ BYTES = ("int8", "uint8")
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> opencl_host.Device:
     return opencl_host.Device(tmp_path_factory.mktemp("opencl"))
+
+
+@pytest.fixture(scope="module")
+def wgsl() -> wgsl_host.Device:
+    return wgsl_host.Device()
 
 
 def convolution(size: int, channels: int, outputs: int, taps: int, stride: int) -> Kernel:
@@ -74,6 +86,13 @@ def has_dots(s: Schedule) -> bool:
     return any(isinstance(e, P.Apply) and e.intrinsic.of_words for value in found for e in E.walk(value))
 
 
+def given(s: Schedule, program: P.Function, seed: int = 3) -> dict[str, np.ndarray]:
+    """Memory for a kernel: inputs, and constants as the schedule stores them."""
+    feeds = arrays(s.kernel, seed)
+    stored = s.stored([feeds[t.name] for t in s.kernel.params])
+    return memory_of(program, feeds | {p.name: a for p, a in zip(program.params, stored, strict=True)})
+
+
 KERNELS = {
     "columns of a vector": product(40, 32, 24, "int8"),
     "single columns": product(20, 7, 33, "uint8"),
@@ -93,13 +112,48 @@ def test_products(kernel: Kernel, device: opencl_host.Device, tmp_path: Path) ->
         compare(s, device, tmp_path, tolerance=0, orders=2, feeds=arrays(kernel, 3))
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["words taken apart", "the language's own"])
+def test_wgsl(packed: bool, wgsl: wgsl_host.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also as the JavaScript runtime writes the text anew where a browser multiplies words."""
+    written = wgsl_host.source
+
+    def text(kernels: KernelSet, target: Target) -> str:
+        plain = written(kernels, target)
+        return plain if not packed else in_node(plain)
+
+    monkeypatch.setattr(wgsl_host, "source", text)
+    for kernel in KERNELS.values():
+        s = proposed(kernel, "webgpu")
+        program = finish(lower(s))
+        memory = given(s, program)
+        wgsl.run_function(program, memory, replace(load_target("webgpu"), device=None))
+        for name, want in run_kernel(kernel, arrays(kernel, 3)).items():
+            np.testing.assert_array_equal(memory[name].reshape(want.shape), want)
+
+
+def in_node(text: str) -> str:
+    """Kernels with the dot products of WGSL."""
+    module = Path(__file__).resolve().parents[2] / "runtime_js" / "src" / "webgpu" / "dots.js"
+    script = (
+        f"import {{ withDots }} from {json.dumps(module.as_uri())}; import {{ readFileSync }} from 'node:fs';"
+        "process.stdout.write(withDots(readFileSync(0, 'utf8'), new Set(['packed_4x8_integer_dot_product'])));"
+    )
+    need("node", "runs the JavaScript runtime")
+    made = subprocess.run(
+        ["node", "--input-type=module", "-e", script], input=text, capture_output=True, text=True, check=True
+    ).stdout
+    assert "dot4I8Packed" in made or "dot4U8Packed" in made
+    assert "extractBits(a" not in made
+    return made
+
+
 def test_metal(tmp_path: Path) -> None:
     kernel = KERNELS["columns of a vector"]
     compare(proposed(kernel, "metal"), None, tmp_path, tolerance=0, orders=1, language=METAL, feeds=arrays(kernel, 5))
 
 
 @settings(max_examples=6, deadline=None, derandomize=True, database=None)
-@given(st.integers(8, 40), st.integers(2, 40), st.integers(1, 70), st.sampled_from(BYTES), st.sampled_from(BYTES))
+@drawn(st.integers(8, 40), st.integers(2, 40), st.integers(1, 70), st.sampled_from(BYTES), st.sampled_from(BYTES))
 def test_any_size(m: int, n: int, depth: int, left: str, right: str) -> None:
     kernel = product(m, n, depth, left, right)
     s = proposed(kernel)

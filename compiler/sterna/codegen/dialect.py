@@ -248,13 +248,22 @@ class Dialect(ABC):
         """The type of what such an access takes."""
         raise self._without_vectors()
 
-    def wide_lane(self, name: str, lane: int) -> str:
-        """An element of a variable of that type, to be read or assigned."""
+    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
+        """An element of a variable of that type."""
         raise self._without_vectors()
 
+    def wide_value(self, name: str, dtype: str, values: Sequence[str]) -> list[str]:
+        """Statements that make a variable of that type of its elements."""
+        assigned = (f"{self.wide_lane(name, n, dtype)} = {value};" for n, value in enumerate(values))
+        return [self.variable(self.wide_type(dtype, len(values)), name), *assigned]
+
     def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
-        """Neighbours in memory, to be read or assigned, at a multiple of their bytes."""
+        """Neighbours in memory, at a multiple of their bytes."""
         raise self._without_vectors()
+
+    def wide_store(self, buffer: Buffer, dtype: str, index: str, lanes: int, name: str) -> str:
+        """Stores a variable of that type there."""
+        return f"{self.wide_place(buffer, dtype, index, lanes)} = {name};"
 
     # ---- Vectors, of a dialect that has them ----
 

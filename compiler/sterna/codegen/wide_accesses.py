@@ -81,7 +81,7 @@ class WideAccesses:
         if isinstance(e, E.Load) and e in self.words:
             many, names = self.words[e]
             name = names[first // many]
-            return self.d.wide_lane(name, first % many // BYTES) if many > BYTES else name
+            return self.d.wide_lane(name, first % many // BYTES, WORD) if many > BYTES else name
         total = ""
         for n in range(BYTES):
             byte = self.d.cast("uint8", WORD, self.d.cast(e.dtype, "uint8", self.lane(e, first + n), 1, 0), 1, 0)
@@ -106,22 +106,25 @@ class WideAccesses:
         if e not in self.taken:
             return ""
         many, names = self.taken[e]
-        text = self.d.wide_lane(names[lane // many], lane % many)
+        text = self.d.wide_lane(names[lane // many], lane % many, _stored(e.dtype))
         return self.d.truth(text, 1) if e.dtype == "bool" else text
 
     def giving(self, s: P.Store) -> list[str]:
         """The statements that store neighbours; none where they are stored one by one."""
         dtype, lines = _stored(s.buffer.dtype), list[str]()
         many = self.d.widths.at_once(s)
+        same = self.taken.get(s.value, (0, []))[1] if isinstance(s.value, E.Load) else []
+        whole = many > 1 and len(same) * many == s.value.lanes and _stored(s.value.dtype) == dtype
         for first in range(0, s.value.lanes, many) if many > 1 else ():
+            if whole:
+                index = self.position(s.index + first)
+                lines.append(self.d.wide_store(self.buffer(s.buffer), dtype, index, many, same[first // many]))
+                continue
             name = self._variable()
-            lines.append(self.d.variable(self.d.wide_type(dtype, many), name))
-            for n in range(many):
-                value = self.lane(s.value, first + n)
-                value = self.d.byte(value, 1) if s.buffer.dtype == "bool" else value
-                lines.append(f"{self.d.wide_lane(name, n)} = {value};")
-            place = self.d.wide_place(self.buffer(s.buffer), dtype, self.position(s.index + first), many)
-            lines.append(f"{place} = {name};")
+            values = [self.lane(s.value, first + n) for n in range(many)]
+            values = [self.d.byte(value, 1) for value in values] if s.buffer.dtype == "bool" else values
+            lines += self.d.wide_value(name, dtype, values)
+            lines.append(self.d.wide_store(self.buffer(s.buffer), dtype, self.position(s.index + first), many, name))
         return lines
 
     def _variable(self) -> str:

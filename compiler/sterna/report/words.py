@@ -93,6 +93,8 @@ WORDS: dict[str, Callable[..., str]] = {
     ),
     "across": lambda stage, axis, threads: f"{stage}: {threads} threads share {axis}, and exchange what they have",
     "rfactor": lambda stage, axis, *_: f"{stage}: sums along {axis} are kept apart and added up at the end",
+    "gather": lambda stage, tensor: f"{stage}: {tensor} is read from a copy of what each window has of it",
+    "fill_up": lambda stage, axis, many: f"{stage}: {axis} has zeros behind it, up to a multiple of {many}",
     "by_runs": lambda stage, many, *_: f"{stage}: terms are read {many} at a time",
     "pack": _pack,
     "narrow": lambda tensor, dtype, *_: f"{tensor} is stored as {dtype} and widened where it is read",

@@ -13,8 +13,10 @@ from sterna.schedule.online import Online, online, online_in_matrices, weighted_
 from sterna.schedule.products import contains, factors, multiplies
 from sterna.schedule.rewriting import (
     copied,
+    filled_up,
     folded,
     folded_at,
+    gathered,
     in_runs,
     permuted,
     read_from,
@@ -100,6 +102,37 @@ class CopySteps(AxisSteps):
             self._add_stage(each)
         s.leaves = [a.name for a in s.axes]
         return tuple(each.name for each in made)
+
+    def gather(self, stage: str, tensor: str) -> str:
+        """Makes a sum of products read a tensor, which is a factor of it, from a stage of its own, `<tensor>_terms`: with
+        an element for every position of the axes that it is read by. Windows that overlap each have what they read
+        then, its terms side by side from the beginning of a row on. Returns the stage."""
+        s: StageSchedule = self._step("gather", stage, tensor)
+        found = [e for e in factors(s.body) or () if isinstance(e, Load) and e.tensor.name == tensor]
+        if len(found) != 1 or not isinstance(s.body, Reduce):
+            self._illegal(f"{tensor} is not one factor of {stage}", "name a tensor that a sum of products reads once")
+        made, s.body = gathered(s.tensor, s.body, found[0], f"{tensor}_terms")
+        self._add_stage(made)
+        return made.name
+
+    def fill_up(self, stage: str, axis: str, multiple: int) -> None:
+        """Lets a reduced axis have so many more iterations that they are a multiple of a number. The stage is a sum of
+        products of integers by a constant that is packed in such multiples along the axis, and has zeros behind its
+        last position: what the other factor has there does not matter. It is read where tiles of the output overhang
+        (`split`), which keeps what is read within its tensor."""
+        s: StageSchedule = self._step("fill_up", stage, axis, multiple)
+        reduced = next((a for a in s.axes if a.name == axis and a.reduction), None)
+        if reduced is None or not isinstance(s.body, Reduce) or not reduced.extent.is_const or multiple < 2:
+            self._illegal(f"{axis} of {stage} by {multiple}", "a reduced axis of a known size, by 2 at least")
+        if s.leaves != [a.name for a in s.axes]:
+            self._illegal(f"{stage} has steps of its own already", "fill it up before them")
+        read = {e.tensor.name: e for e in factors(s.body) or () if isinstance(e, Load)}
+        whole = (p for p in self.packings.values() if p.packed.name in read and s.tensor.dtype == "int32")
+        position = of(reduced)
+        if not any({position // multiple, position % multiple} <= {*read[p.packed.name].indices} for p in whole):
+            self._illegal(f"no constant has zeros behind the last {axis}", f"pack one by {multiple} along it")
+        s.body = filled_up(s.body, reduced, multiple)
+        s.leaves = [a.name for a in s.axes]
 
     def online(self, stage: str, scores: str, block: int, columns: int, groups: int) -> str:
         """Computes a sum that is weighted by the softmax of the stage `scores` block by block of its terms, so that no

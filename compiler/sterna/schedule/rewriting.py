@@ -104,6 +104,24 @@ def in_runs(stage: Tensor, reduction: Reduce, many: int, factors: Sequence[int])
     return made, replace(reduction, a=element, index=index, axes=(run, term))
 
 
+def gathered(stage: Tensor, reduction: Reduce, factor: Load, name: str) -> tuple[Tensor, Reduce]:
+    """A stage of what a factor of a stage's sum of products is, by the axes that it is read by; and the sum that reads
+    it."""
+    kept = [a for a in (*stage.axes, *reduction.axes) if any(a in i.symbols() for i in factor.indices)]
+    own = {a: Axis(a.name, a.extent) for a in kept}
+    body = E.substitute_index(factor, {a: of(b) for a, b in own.items()})
+    made = Tensor(name, tuple(a.extent for a in kept), factor.dtype, tuple(own.values()), body)
+    read = made[tuple(of(a) for a in kept)]
+    return made, replace(reduction, a=redirect(reduction.a, factor.tensor.name, lambda _: read))
+
+
+def filled_up(reduction: Reduce, axis: Axis, multiple: int) -> Reduce:
+    """A reduction one of whose axes has as many iterations as are a multiple of a number."""
+    longer = Axis(axis.name, ceil_div(axis.extent, multiple) * multiple, reduction=True)
+    axes = tuple(longer if a is axis else a for a in reduction.axes)
+    return replace(reduction, a=E.substitute_index(reduction.a, {axis: of(longer)}), axes=axes)
+
+
 def copied(stage: Tensor, body: Expr, name: str) -> Tensor:
     """A stage that computes the same by axes of its own."""
     renamed = {a: Axis(a.name, a.extent) for a in stage.axes}

@@ -45,6 +45,8 @@ PRIMITIVES = (
     "transfer",
     "rfactor",
     "by_runs",
+    "gather",
+    "fill_up",
     "pack",
     "narrow",
     "offset",

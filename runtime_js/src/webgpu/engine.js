@@ -8,6 +8,7 @@ import { Model } from "../model.js";
 import { arrayType, product } from "../tensors.js";
 import { Commands } from "./commands.js";
 import { adapterOf, noAdapter, request } from "./device.js";
+import { withDots } from "./dots.js";
 import { Images, isImage } from "./image.js";
 import { ALIGNED, isLast, ofDevice, places, stepsOf, up } from "./plan.js";
 
@@ -122,7 +123,8 @@ export class Engine {
     const { module: file } = graph.device;
     const bytes = await opened.whole?.(file) ?? fail("E0501", "a bundle for WebGPU is a directory, or its files");
     checkFile(file, graph.files[file], bytes);
-    const module = device.createShaderModule({ code: new TextDecoder().decode(bytes) });
+    const features = /** @type {any} */ (globalThis.navigator)?.gpu?.wgslLanguageFeatures;
+    const module = device.createShaderModule({ code: withDots(new TextDecoder().decode(bytes), features) });
     const { messages = [] } = (await module.getCompilationInfo?.()) ?? {};
     const wrong = messages.find((/** @type {any} */ m) => m.type === "error");
     if (wrong) fail("E0508", `${file}, line ${wrong.lineNum}: ${wrong.message}`);

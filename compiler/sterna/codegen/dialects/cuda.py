@@ -52,7 +52,7 @@ class Cuda(GroupDialect):
     def wide_type(self, dtype: str, lanes: int) -> str:
         return self.helper("wide", dtype, lanes)
 
-    def wide_lane(self, name: str, lane: int) -> str:
+    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
         return f"{name}.lane[{lane}]"
 
     # -- fragments, which are variables

@@ -54,7 +54,7 @@ class Metal(GroupDialect):
     def wide_type(self, dtype: str, lanes: int) -> str:
         return f"{_VECTORS[dtype]}{lanes}"
 
-    def wide_lane(self, name: str, lane: int) -> str:
+    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
         return f"{name}[{lane}]"
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:

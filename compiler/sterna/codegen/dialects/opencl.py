@@ -44,7 +44,7 @@ class OpenCL(GroupDialect):
     def wide_type(self, dtype: str, lanes: int) -> str:
         return f"{_AS[dtype]}{lanes}"
 
-    def wide_lane(self, name: str, lane: int) -> str:
+    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
         return f"{name}.s{lane:x}"
 
     def bitcast(self, source: str, dtype: str, a: str, lanes: int) -> str:

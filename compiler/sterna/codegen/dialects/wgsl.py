@@ -3,7 +3,7 @@ threads, a workgroup does (`templates/wgsl/kernels.wgsl.j2`).
 
 Memory is words of 32 bits: one binding holds all that kernels write, and the call record says where tensors lie in it.
 A float is a word's bits; bytes and numbers of 16 bits are parts of a word, which are stored atomically, because the
-other parts may be another thread's; integers and floats of 64 bits are pairs of words. What the language
+other parts may be another thread's, where a thread has no whole words of them; integers and floats of 64 bits are pairs of words. What the language
 leaves to implementations is avoided: a NaN is found by its bits; constants that the compiler would refuse to compute
 (infinities, sums that wrap) are computed by functions, whose operands are no constants; and sums with large constants,
 which round to whole numbers, are hidden from compilers, which may add floats in another order.
@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterna.codegen.dialects.c_family import CFamily, shortest_float32
 from sterna.codegen.dialects.wgsl_words import RESERVED
 from sterna.errors import internal_error
+from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.program import KERNEL_FAILED, Buffer, Function
+from sterna.loops.wide import Widths
 from sterna.targets.target import Target
 from sterna.te.text import RELATION
 
@@ -31,6 +34,8 @@ SHARED = 3
 #: Words of a call before those of inputs, outputs and open sizes: tasks, where status, scratch and params begin, and 0,
 #: which the compiler does not know.
 TASKS, STATUS, SCRATCH, PARAMS, ZERO, OPERANDS = range(6)
+#: Bytes of a word.
+WORD = 4
 #: From which on a constant rounds what is added to it.
 LARGE = 2.0**20
 #: Functions of floats that the language has as the loop program means them.
@@ -83,7 +88,7 @@ class Wgsl(CFamily):
         small = [
             s.buffer
             for s in P.walk(function.body)
-            if isinstance(s, P.Store) and _per_word(s.buffer.dtype) > 1 and not s.buffer.scope.is_array
+            if isinstance(s, P.Store) and not s.buffer.scope.is_array and self.widths.at_once(s) < _per_word(s.buffer.dtype)
         ]
         if any(not _shared(b) for b in small):
             self._memory = _Words("memory_parts", atomic=True)
@@ -405,6 +410,36 @@ class Wgsl(CFamily):
             return f"{{ let at_ = {base} + 2 * ({index}); let value_ = {value}; {first} {second} }}"
         return words.set(f"{base} + {index}", value if type_ == "u32" else f"bitcast<u32>({value})")
 
+    def dot_of_words(self, intrinsic: Intrinsic, total: str, a: str, b: str) -> str:
+        kinds = {"s8_s8": "dot4signed", "u8_u8": "dot4unsigned"}
+        self.helper(kinds.get(intrinsic.settings["words"], "dot4mixed"), "uint32")
+        return super().dot_of_words(intrinsic, total, a, b)
+
+    # -- words of several elements
+    @property
+    def widths(self) -> Widths:
+        return Widths(WORD)
+
+    def wide_type(self, dtype: str, lanes: int) -> str:
+        return "u32"
+
+    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
+        bits = dtypes.bits(dtype)
+        return f"extractBits({self._typed(self.type(dtype), name)}, {bits * lane}u, {bits}u)"
+
+    def wide_value(self, name: str, dtype: str, values: Sequence[str]) -> list[str]:
+        bits, parts = dtypes.bits(dtype), list[str]()
+        for n, value in enumerate(values):
+            word = value if self.type(dtype) == "u32" else f"bitcast<u32>({value})"
+            parts.append(f"(({word} & {(1 << bits) - 1}u) << {bits * n}u)")
+        return [self.constant("u32", name, " | ".join(parts))]
+
+    def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:
+        return self._words[buffer.name].word(_word_of(buffer, index))
+
+    def wide_store(self, buffer: Buffer, dtype: str, index: str, lanes: int, name: str) -> str:
+        return self._words[buffer.name].set(_word_of(buffer, index), name)
+
     def _typed(self, type_: str, word: str) -> str:
         return word if type_ == "u32" else f"bitcast<{type_}>({word})"
 
@@ -431,6 +466,11 @@ def _stored(dtype: str) -> str:
 def _per_word(dtype: str) -> int:
     """Elements in a word; 1 for those of a word or more."""
     return max(1, 4 // dtypes.size(dtype))
+
+
+def _word_of(buffer: Buffer, index: str) -> str:
+    """The number of the word that an element lies in."""
+    return f"({buffer.name} + {index}) >> {_per_word(_stored(buffer.dtype)).bit_length() - 1}u"
 
 
 def _shift(element: str, parts: int) -> str:

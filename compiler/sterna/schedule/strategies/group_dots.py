@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sterna.intrinsics.words import BYTES, LANES, name_of
+from sterna.ir.integer import ZERO
 from sterna.ir.memory import Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, size
 from sterna.schedule.strategies.group_banks import in_banks
 from sterna.schedule.strategies.group_neighbours import bring
 from sterna.schedule.strategies.operands import Contraction
+from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Load
-from sterna.te.tensor import Kernel, Tensor
+from sterna.te.expr import Load, Reduce
+from sterna.te.tensor import Kernel
 
 #: Terms of a sum whose operands are in shared memory at a time, and what others may be tried.
 DEPTH, DEPTHS = 32, (16, 32, 64)
@@ -37,36 +39,51 @@ def dots_of(c: Contraction, kernel: Kernel, context: Context) -> str:
         return ""
     known = context.target.known_intrinsics
     found = next((n for n in threads.dots if known[n].operands == (c.left.dtype, c.right.dtype)), "")
-    along = [_dimension(load, depth) for load in (c.left, c.right)]
-    if not found or None in along or along[0] != len(c.left.indices) - 1:
+    if not found or _dimension(c.left, depth) != len(c.left.indices) - 1:
         return ""
-    # The terms that a last word lacks are zero in constants alone.
-    plain = any(index == depth.var for index in c.right.indices) and c.right.tensor in kernel.params
-    return found if plain or size(depth.extent) % BYTES == 0 else ""
+    if c.right.tensor in kernel.params and c.columns.var in c.right.indices:
+        whole = depth.var in c.right.indices or _begins_words(c.right, depth)
+    else:
+        # The terms that a last word lacks are zero in constants alone.
+        whole = _begins_words(c.right, depth) and size(depth.extent) % BYTES == 0
+    return found if whole and _dimension(c.right, depth) is not None else ""
 
 
 def _dimension(load: Load, depth: Axis) -> int | None:
-    """The dimension of an operand along which the terms of a sum lie, whose words begin with one of them."""
+    """The dimension of an operand along which the terms of a sum lie, each beside the one before it."""
     moving = [d for d, index in enumerate(load.indices) if depth in index.symbols()]
-    if len(moving) != 1:
-        return None
-    rest = load.indices[moving[0]] - depth.var
-    whole = depth not in rest.symbols() and all(n % BYTES == 0 for n in (rest.const, *rest.terms.values()))
-    return moving[0] if whole else None
+    return moving[0] if len(moving) == 1 and load.indices[moving[0]].coefficient(depth) == 1 else None
 
 
-def pack_words(s: Schedule, c: Contraction) -> Contraction:
-    """Stores a constant on the right, ahead of time, so that its last dimension are the terms of a word, and the one
-    before it columns."""
-    right = c.right
-    if not any(p is right.tensor for p in s.kernel.params):
-        return c
-    along, columns = _dimension(right, c.inner[-1]), right.indices.index(c.columns.var)
-    assert along is not None
-    others = [(d, "") for d in range(len(right.indices)) if d not in (along, columns)]
-    s.pack(right.tensor.name, {along: BYTES}, [*others, (along, "o"), (columns, ""), (along, "i")])
-    packed = s.packings[right.tensor.name]
-    return replace(c, right=replace(right, tensor=packed.packed, indices=packed.index(right.indices)))
+def _begins_words(load: Load, depth: Axis) -> bool:
+    """Whether the first terms of sums lie whole words from the beginning of that dimension."""
+    along = _dimension(load, depth)
+    rest = ZERO if along is None else load.indices[along] - depth.var
+    return along is not None and all(n % BYTES == 0 for n in (rest.const, *rest.terms.values()))
+
+
+def in_words(s: Schedule, acc: str, c: Contraction) -> Contraction:
+    """Lets the operands of a sum have words: a constant is packed so that its last dimension are the terms of a word and
+    the one before it columns, and windows that begin anywhere are read from a copy of each."""
+    depth, left, right = c.inner[-1], c.left.tensor.name, c.right.tensor.name
+    if any(p is c.right.tensor for p in s.kernel.params):
+        along, columns = _dimension(c.right, depth), c.right.indices.index(c.columns.var)
+        assert along is not None
+        others = [(d, "") for d in range(len(c.right.indices)) if d not in (along, columns)]
+        s.pack(right, {along: BYTES}, [*others, (along, "o"), (columns, ""), (along, "i")])
+        right = s.packings[right].packed.name
+        if size(depth.extent) % BYTES:
+            s.fill_up(acc, depth.name, BYTES)
+    if not _begins_words(c.left, depth):
+        left = s.gather(acc, left)
+    body = s.stages[acc].body
+    assert isinstance(body, Reduce)
+    # The sums may be a stage of their own by now, with axes of their own.
+    inner = (*c.inner[:-1], body.axes[-1])
+    axes = zip((*s.stages[acc].tensor.axes, *body.axes), (*c.stage.axes, *inner), strict=True)
+    known = {new: old.var for new, old in axes}
+    read = {e.tensor.name: e.changed(indices=tuple(i.substitute(known) for i in e.indices)) for e in E.loads(body)}
+    return replace(c, left=read[left], right=read[right], inner=inner)
 
 
 def multiply(s: Schedule, acc: str, around: list[str], terms: str, together: int, name: str) -> None:
@@ -108,15 +125,14 @@ def bring_rows(s: Schedule, local: str, reading: Reading, shared: Memory, many: 
     Args:
         many: neighbours that a thread brings at once.
     """
+    axes, whole = [a.name for a in s.stages[local].tensor.axes], size(s.stages[local].tensor.shape[-1]) % BYTES == 0
     order = in_banks(s, local, reading.reader, reading.depth, reading.tiles, reading.threads, BYTES)
-    whole = size(s.stages[local].tensor.shape[-1])
-    axes = order or [a.name for a in s.stages[local].tensor.axes]
-    folded = axes != [a.name for a in s.stages[local].tensor.axes]
-    if not folded and whole % BYTES:
+    if order is not None and order != axes:
+        axes, many = order, min(many, BYTES)
+    elif not whole:
         # Rows begin with a word.
-        *rows, _ = axes
-        axes = [*rows, *s.fold(local, len(axes) - 1, BYTES)]
-    many = 1 if whole % BYTES else min(many, BYTES) if folded else many
+        axes[-1:] = s.fold(local, len(axes) - 1, BYTES)
+    many = many if whole else 1
     bring(s, local, reading.reader, reading.part, reading.group, shared, many, axes)
     return order is not None
 

@@ -31,8 +31,8 @@ from sterna.schedule.strategies.group_dots import (
     bring_packed,
     bring_rows,
     dots_of,
+    in_words,
     multiply,
-    pack_words,
 )
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together, stored_together, with_aligned_rows
 from sterna.schedule.strategies.operands import Contraction, contraction_of
@@ -65,7 +65,9 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, c.stage)
     inline_elementwise(s)
-    if not dots:
+    if dots:
+        c = in_words(s, acc, c)
+    else:
         c = replace(c, left=with_aligned_rows(s, c.left, context), right=with_aligned_rows(s, c.right, context))
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
     rows, down, across = [a for a in c.rows if a not in c.batch], tile.down, tile.across
@@ -81,7 +83,10 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     outer.insert(len(c.batch) if columns_first else len(outer), block)
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
     # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
-    together = _columns_together(s, out, acc, c, min(each, MOST_TOGETHER) if dots else each, context)
+    if dots:
+        together = stored_together(s, out, acc, min(each, MOST_TOGETHER), context)
+    else:
+        together = _columns_together(s, out, acc, c, each, context)
     virtual = list[str]()
     for n, (long, many) in enumerate(zip(down, own, strict=True)):
         if many > 1:
@@ -117,11 +122,12 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     part, within = s.split(acc, last, tile.depth)
     if dots:
         multiply(s, acc, [*others, part], within, together, dots)
-        c = pack_words(s, c)
         reading = Reading(acc, part, last, tiles, sharing, tile.group)
-        local = s.cache_read(c.left.tensor.name, acc)
-        alone = _without_gaps(s, local, c.left, rows, context)
         many = fetched_together(c.left, {c.inner[-1]: tile.depth}, context)
+        local = c.left.tensor.name
+        if local not in s.stages:
+            local = s.cache_read(local, acc)
+            _without_gaps(s, local, c.left, rows, context)
         bring_rows(s, local, reading, shared, many)
         local = s.cache_read(c.right.tensor.name, acc)
         bring_packed(s, local, c, reading, shared)
