@@ -409,9 +409,8 @@ class Printer:
         i, body = e.intrinsic, e.intrinsic.behaviour.body
         assert body is not None
         if i.of_words:
-            total, a, b = e.operands
-            words = (self.wide.word(operand, BYTES * lane) for operand in (a, b))
-            return self.d.dot_of_words(i, self.lane(total, lane), *words)
+            words = [self.wide.word(operand, BYTES * lane) for operand in e.operands[1:]]
+            return self.d.dot_of_words(i, self.lane(e.operands[0], lane), words[0], words[1])
         names = [t.name for t in i.inputs]
         operands = dict(zip(names, e.operands[-len(names) :], strict=True))
         if not isinstance(body, E.Reduce):

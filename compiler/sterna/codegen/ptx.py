@@ -255,7 +255,9 @@ class EntryWriter(FragmentWriter):
             return self._words(e.a) * (e.lanes // e.a.lanes)
         many, value = e.lanes // BYTES, self.value(e)
         whole = self.op(f"bitcast <{e.lanes} x i8> {value} to {kind('int32', many)}")
-        return [self.op(f"extractelement <{many} x i32> {whole}, i32 {n}") for n in range(many)] if many > 1 else [whole]
+        return (
+            [self.op(f"extractelement <{many} x i32> {whole}, i32 {n}") for n in range(many)] if many > 1 else [whole]
+        )
 
     # -- copies
     def copy(self, s: P.Copy) -> None:

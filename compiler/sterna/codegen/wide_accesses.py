@@ -1,6 +1,6 @@
 """Vectors of the loop program in a language whose values are scalars: neighbours in memory are read and assigned
-at once, by way of variables of the language's own vectors; everything else is done lane by lane. Bytes that dot products
-of words take are numbers of 32 bits from the beginning."""
+at once, by way of variables of the language's own vectors; everything else is done lane by lane. Bytes that dot
+products of words take are numbers of 32 bits from the beginning."""
 
 from __future__ import annotations
 

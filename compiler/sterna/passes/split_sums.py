@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from sterna.errors import SternaError
-from sterna.ir import dtypes
 from sterna.ir.graph import TensorType, Value
 from sterna.loops.program import most
 from sterna.passes.context import PassContext

@@ -8,7 +8,7 @@ from math import prod
 
 from sterna.ir.integer import ZERO, Int, of
 from sterna.schedule.axes import AxisSteps
-from sterna.schedule.decisions import RaggedTail, StageSchedule
+from sterna.schedule.decisions import Packing, RaggedTail, StageSchedule
 from sterna.schedule.online import Online, online, online_in_matrices, weighted_by_softmax
 from sterna.schedule.products import contains, factors, multiplies
 from sterna.schedule.rewriting import (
@@ -31,7 +31,13 @@ from sterna.te.tensor import Tensor
 
 
 class CopySteps(AxisSteps):
-    """A kernel and the steps applied to it, those that make stages among them."""
+    """A kernel and the steps applied to it, those that make stages among them.
+
+    Attributes:
+        packings: of constants, by name.
+    """
+
+    packings: dict[str, Packing]
 
     def cache_read(self, tensor: str, consumer: str, dtype: str = "") -> str:
         """Makes the consumer read a copy of a tensor; returns the new stage, to be placed by compute_at.
@@ -104,8 +110,8 @@ class CopySteps(AxisSteps):
         return tuple(each.name for each in made)
 
     def gather(self, stage: str, tensor: str) -> str:
-        """Makes a sum of products read a tensor, which is a factor of it, from a stage of its own, `<tensor>_terms`: with
-        an element for every position of the axes that it is read by. Windows that overlap each have what they read
+        """Makes a sum of products read a tensor, which is a factor of it, from a stage of its own, `<tensor>_terms`,
+        with an element for every position of the axes that it is read by. Windows that overlap each have what they read
         then, its terms side by side from the beginning of a row on. Returns the stage."""
         s: StageSchedule = self._step("gather", stage, tensor)
         found = [e for e in factors(s.body) or () if isinstance(e, Load) and e.tensor.name == tensor]

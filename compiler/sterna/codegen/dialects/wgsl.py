@@ -3,7 +3,8 @@ threads, a workgroup does (`templates/wgsl/kernels.wgsl.j2`).
 
 Memory is words of 32 bits: one binding holds all that kernels write, and the call record says where tensors lie in it.
 A float is a word's bits; bytes and numbers of 16 bits are parts of a word, which are stored atomically, because the
-other parts may be another thread's, where a thread has no whole words of them; integers and floats of 64 bits are pairs of words. What the language
+other parts may be another thread's, where a thread has no whole words of them; integers and floats of 64 bits are pairs
+of words. What the language
 leaves to implementations is avoided: a NaN is found by its bits; constants that the compiler would refuse to compute
 (infinities, sums that wrap) are computed by functions, whose operands are no constants; and sums with large constants,
 which round to whole numbers, are hidden from compilers, which may add floats in another order.
@@ -88,7 +89,9 @@ class Wgsl(CFamily):
         small = [
             s.buffer
             for s in P.walk(function.body)
-            if isinstance(s, P.Store) and not s.buffer.scope.is_array and self.widths.at_once(s) < _per_word(s.buffer.dtype)
+            if isinstance(s, P.Store)
+            and not s.buffer.scope.is_array
+            and self.widths.at_once(s) < _per_word(s.buffer.dtype)
         ]
         if any(not _shared(b) for b in small):
             self._memory = _Words("memory_parts", atomic=True)

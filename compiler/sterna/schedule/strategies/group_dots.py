@@ -1,9 +1,9 @@
-"""Products of bytes by dot products of words of four, in the tiles of `group_tiles`: the operands lie in shared memory so
-that four neighbouring terms of a sum are a word.
+"""Products of bytes by dot products of words of four, in the tiles of `group_tiles`: the operands lie in shared memory
+so that four neighbouring terms of a sum are a word.
 
 Where terms are neighbours in memory, as the channels of an image are, rows are copied as they lie. Constants are packed
 ahead of time, with zeros for the terms that a last word lacks; what else has its terms apart is packed by the threads
-that copy it.
+that copy it. Windows that begin anywhere, as those of an image of three channels do, are copied each by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sterna.intrinsics.words import BYTES, LANES, name_of
-from sterna.ir.integer import ZERO
+from sterna.ir.integer import ZERO, Atom, Int
 from sterna.ir.memory import Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, size
@@ -63,8 +63,8 @@ def _begins_words(load: Load, depth: Axis) -> bool:
 
 
 def in_words(s: Schedule, acc: str, c: Contraction) -> Contraction:
-    """Lets the operands of a sum have words: a constant is packed so that its last dimension are the terms of a word and
-    the one before it columns, and windows that begin anywhere are read from a copy of each."""
+    """Lets the operands of a sum have words: a constant is packed so that its last dimension are the terms of a word
+    and the one before it columns, and windows that begin anywhere are read from a copy of each."""
     depth, left, right = c.inner[-1], c.left.tensor.name, c.right.tensor.name
     if any(p is c.right.tensor for p in s.kernel.params):
         along, columns = _dimension(c.right, depth), c.right.indices.index(c.columns.var)
@@ -81,7 +81,7 @@ def in_words(s: Schedule, acc: str, c: Contraction) -> Contraction:
     # The sums may be a stage of their own by now, with axes of their own.
     inner = (*c.inner[:-1], body.axes[-1])
     axes = zip((*s.stages[acc].tensor.axes, *body.axes), (*c.stage.axes, *inner), strict=True)
-    known = {new: old.var for new, old in axes}
+    known: dict[Atom, Int] = {new: old.var for new, old in axes}
     read = {e.tensor.name: e.changed(indices=tuple(i.substitute(known) for i in e.indices)) for e in E.loads(body)}
     return replace(c, left=read[left], right=read[right], inner=inner)
 
@@ -138,8 +138,8 @@ def bring_rows(s: Schedule, local: str, reading: Reading, shared: Memory, many: 
 
 
 def bring_packed(s: Schedule, local: str, c: Contraction, reading: Reading, shared: Memory) -> None:
-    """The operand on the right, of which words lie below one another, each thread a word at a time: of a constant that is
-    packed, or of terms that lie below one another, four of which a thread packs."""
+    """The operand on the right, of which words lie below one another, each thread a word at a time: of a constant that
+    is packed, or of terms that lie below one another, four of which a thread packs."""
     if not any(p.packed is c.right.tensor for p in s.packings.values()):
         along = _dimension(c.right, c.inner[-1])
         assert along is not None

@@ -211,7 +211,9 @@ def _tile(c: Contraction, shared: Memory, context: Context, words: bool) -> _Til
     if found is None:
         return None
     sides = context.choose("tile", others, found)
-    return tile(*sides, own, context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule))
+    return tile(
+        *sides, own, context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule)
+    )
 
 
 def _own_of(down: Sequence[int], most: int) -> tuple[int, ...]:
