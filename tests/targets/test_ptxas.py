@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
 
 from sterna.api import compile_model
@@ -15,6 +16,7 @@ from sterna.targets.description import load_target
 from sterna.toolchain import ptxas
 from sterna.toolchain.ptxas import Registers
 from support.half_networks import half_network
+from support.quantized_networks import network, quantized
 from support.trained import digits
 
 TARGETS = {"sm_75": "cuda-sm75", "sm_80": "cuda-sm80", "sm_90": "cuda-sm90"}
@@ -29,15 +31,18 @@ def program() -> Path:
 
 
 @pytest.mark.parametrize("capability", TARGETS)
-@pytest.mark.parametrize("name", ["digits", "half"])
+@pytest.mark.parametrize("name", ["digits", "half", "bytes"])
 def test_no_register_spills(capability: str, name: str, program: Path, tmp_path: Path) -> None:
-    model = digits().file if name == "digits" else half_network()
+    model: Path | onnx.ModelProto = digits().file if name == "digits" else half_network()
+    if name == "bytes":
+        model = quantized(network, tmp_path, "uint8", "int8", channels=True)
     target = load_target(TARGETS[capability])
     made = compile_model(model, target)
     as_ptx = ptxas.registers_of(made.module, capability, program)
     assert {k.function.name for k in made.kernels if k.place} == set(as_ptx)
     file = tmp_path / "kernels.cu"
     file.write_text(compile_model(model, replace(target, device=None)).source)
+    assert all(("dp4a" in text) == (name == "bytes") for text in (made.module, file.read_text()))
     as_cuda = ptxas.said_of(ptxas.nvcc(program, capability, file))
     assert len(as_cuda) >= len(as_ptx)
     for each in (*as_ptx.values(), *as_cuda.values()):
