@@ -49,6 +49,18 @@ def _conv(g: OpenGraph, x: str, shape: tuple[int, ...], stride: int = 1) -> str:
 
 
 @_case(IMAGE)
+def resize_by_sizes_in_floats(g: OpenGraph) -> None:
+    """As DeepLab computes them: (float(h) - 1) / 4 + 1, and rounded up."""
+    x = _image(g)
+    sides = g.node("Cast", g.node("Slice", g.node("Shape", x), g.integers(2), g.integers(4)), to=TensorProto.FLOAT)
+    one, four = (g.constant(np.array([n], np.float32)) for n in (1, 4))
+    left = g.node("Add", g.node("Div", g.node("Sub", sides, one), four), one)
+    for sizes in (left, g.node("Ceil", g.node("Div", sides, g.constant(np.array([3], np.float32))))):
+        whole = g.node("Concat", g.integers(1, 3), g.node("Cast", sizes, to=TensorProto.INT64), axis=0)
+        g.output(g.node("Resize", x, "", "", whole, mode="linear"))
+
+
+@_case(IMAGE)
 def resize_by_scales(g: OpenGraph) -> None:
     x = _image(g)
     for factor in (2, 0.5):

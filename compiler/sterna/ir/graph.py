@@ -73,12 +73,14 @@ class Value:
         name: unique in its graph; the source model's name where the value is one of the source model's tensors.
         contents: of a small integer tensor that is computed from dimensions: its elements as `Int` in an object array,
             so that a shape made of them is known although they are not.
+        shares: of a small float tensor the same, by which sizes are computed: its elements as `ops.shares.Share`.
     """
 
     name: str
     type: TensorType
     data: Array | None = None
     contents: Array | None = None
+    shares: Array | None = None
 
     @property
     def is_constant(self) -> bool:

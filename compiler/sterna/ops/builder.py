@@ -19,6 +19,7 @@ from sterna.ir.sizes import BIND, symbols_in
 from sterna.ops.contents import constant_array, contents_of
 from sterna.ops.evaluate import evaluate, is_quick
 from sterna.ops.formulas import HALF
+from sterna.ops.shares import shares_of
 from sterna.ops.table import operator
 
 LARGEST_TENSOR = 2**40  # bytes
@@ -191,8 +192,11 @@ class Builder:
         contents = contents_of(op, inputs, complete) if self.fold and len(types) == 1 else None
         if contents is not None and (array := constant_array(contents, types[0].dtype)) is not None:
             return (constant(names[0], array),)
+        shares = shares_of(op, inputs, complete, types[0].dtype) if self.fold and len(types) == 1 else None
         values = tuple(
-            wanted if isinstance(wanted, Value) and wanted.type == kind else Value(n, kind, contents=contents)
+            wanted
+            if isinstance(wanted, Value) and wanted.type == kind
+            else Value(n, kind, contents=contents, shares=shares)
             for wanted, n, kind in zip(results, names, types, strict=True)
         )
         wanted_name = name or (sources[0] if sources else op)

@@ -6,7 +6,6 @@ tensor has no constant elements, yet each is an `Int`; these rules carry them th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +17,8 @@ from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ir.sizes import BIND
-
-LARGEST = 64  # elements of a tensor worth following
-MOST_EXPANDED = 1 << 12  # elements of one that is made larger
+from sterna.ops.arrangements import LARGEST, MOVES, object_array
+from sterna.ops.shares import integers_of
 
 
 def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]) -> Array | None:
@@ -29,6 +27,8 @@ def contents_of(op: str, inputs: Sequence[Value | None], attributes: Mapping[str
         return symbolic([as_int(n) for n in attributes["sizes"]])
     if op == BIND:
         return scalar(as_int(attributes["size"][0]))
+    if op == "cast" and (cast := integers_of(inputs[0])) is not None and dtypes.is_integer(attributes["to"]):
+        return cast
     rule = _RULES.get(op)
     if rule is None or not any(v is not None and v.contents is not None for v in inputs):
         return None
@@ -47,25 +47,17 @@ def _known(value: Value) -> Array | None:
     data = value.data
     if data is None or data.size > LARGEST or not (dtypes.is_integer(value.dtype) or value.dtype == "bool"):
         return None
-    return _array([as_int(int(n)) for n in data.reshape(-1)], data.shape)
-
-
-def _array(elements: Sequence[Int], shape: Sequence[int]) -> Array:
-    """An object array; NumPy must not look into the elements."""
-    flat = np.empty(len(elements), object)
-    for n, element in enumerate(elements):
-        flat[n] = element
-    return flat.reshape(tuple(shape))
+    return object_array([as_int(int(n)) for n in data.reshape(-1)], data.shape)
 
 
 def symbolic(elements: Sequence[Int]) -> Array:
     """Contents of a vector."""
-    return _array(elements, (len(elements),))
+    return object_array(elements, (len(elements),))
 
 
 def scalar(element: Int) -> Array:
     """Contents of a tensor without dimensions."""
-    return _array([element], ())
+    return object_array([element], ())
 
 
 def constant_array(contents: Array, dtype: str) -> Array | None:
@@ -80,7 +72,7 @@ def _each(combine: Callable[[Int, Int], Int | None]) -> Callable[[Sequence[Array
         a, b = np.broadcast_arrays(*arrays)
         results = [combine(x, y) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
         known = [r for r in results if r is not None]
-        return _array(known, a.shape) if len(known) == len(results) else None
+        return object_array(known, a.shape) if len(known) == len(results) else None
 
     return rule
 
@@ -90,8 +82,12 @@ def _quotient(a: Int, b: Int) -> Int | None:
     exact = divide_exactly(a, b)
     if exact is not None:
         return exact
-    lo = a.bounds()[0]
-    return a // b if b.is_const and b.const > 0 and lo is not None and lo >= 0 else None
+    lo, hi = a.bounds()
+    if not b.is_const or b.const <= 0:
+        return None
+    if lo is not None and lo >= 0:
+        return a // b
+    return -(-a // b.const) if hi is not None and hi <= 0 else None
 
 
 def _remainder(a: Int, b: Int) -> Int | None:
@@ -124,32 +120,7 @@ def _where(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | No
     if not all(c.is_const for c in condition.reshape(-1)):
         return None
     rows = zip(condition.reshape(-1), a.reshape(-1), b.reshape(-1), strict=True)
-    return _array([x if int(c) else y for c, x, y in rows], condition.shape)
-
-
-def _gather(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
-    data, index = arrays
-    if not all(n.is_const for n in index.reshape(-1)):
-        return None
-    chosen = np.array([int(n) for n in index.reshape(-1)]).reshape(index.shape)
-    return np.asarray(np.take(data, chosen, axis=attributes["axis"]), object)
-
-
-def _slice(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
-    cut = []
-    for start, size, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
-        stop = int(start) + int(size) * step
-        cut.append(slice(int(start), None if stop < 0 else stop, step))
-    return np.asarray(arrays[0][tuple(cut)], object)
-
-
-def _reshape(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
-    return arrays[0].reshape([int(n) for n in attributes["shape"]])
-
-
-def _expand(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
-    sizes = [int(n) for n in attributes["shape"]]
-    return np.broadcast_to(arrays[0], sizes) if math.prod(sizes) <= MOST_EXPANDED else None
+    return object_array([x if int(c) else y for c, x, y in rows], condition.shape)
 
 
 def _product(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | None:
@@ -158,7 +129,7 @@ def _product(arrays: Sequence[Array], attributes: Mapping[str, Any]) -> Array | 
     total = as_int(1)
     for n in arrays[0].reshape(-1):
         total = total * n
-    return _array([total], [1] * arrays[0].ndim if attributes["keep_dims"] else [])
+    return object_array([total], [1] * arrays[0].ndim if attributes["keep_dims"] else [])
 
 
 _RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] = {
@@ -175,13 +146,8 @@ _RULES: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array | None]] 
     "greater_equal": _each(lambda a, b: _not(_greater(b, a))),
     "less_equal": _each(lambda a, b: _not(_greater(a, b))),
     "where": _where,
-    "gather": _gather,
-    "slice": _slice,
-    "reshape": _reshape,
-    "concat": lambda arrays, a: np.concatenate(arrays, axis=a["axis"]),
-    "expand": _expand,
+    **MOVES,
     "cast": lambda arrays, a: arrays[0] if dtypes.is_integer(a["to"]) else None,
-    "identity": lambda arrays, a: arrays[0],
-    "neg": lambda arrays, a: _array([-n for n in arrays[0].reshape(-1)], arrays[0].shape),
+    "neg": lambda arrays, a: object_array([-n for n in arrays[0].reshape(-1)], arrays[0].shape),
     "reduce_prod": _product,
 }
