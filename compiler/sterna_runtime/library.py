@@ -41,6 +41,12 @@ ON_NODE = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_char_p, c_uint64)
 """sterna_on_node"""
 
 
+class CFile(ctypes.Structure):
+    """sterna_file"""
+
+    _fields_ = _fields(records.FILE)
+
+
 class COptions(ctypes.Structure):
     """sterna_options"""
 

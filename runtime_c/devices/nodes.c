@@ -90,11 +90,23 @@ static sterna_status read_kernels(const graph *graph, sterna_model *model) {
   return STERNA_OK;
 }
 
+/* A file that the caller has in memory. */
+static sterna_status find_file(sterna_model *model, const char *name, port_file *file) {
+  for (uint32_t i = 0; i < model->n_files; i++)
+    if (strcmp(model->files[i].name, name) == 0) {
+      file->data = model->files[i].data;
+      file->bytes = model->files[i].bytes;
+      return STERNA_OK;
+    }
+  return fail(&model->error, STERNA_UNREADABLE, "%s: is not among options.files", name);
+}
+
 static sterna_status open_one(const char *directory, const graph *graph, sterna_model *model, device *d) {
   char needs[FEATURES_BYTES];
   port_file file;
   if (!graph_names(graph->text, d->needs_at, needs)) BAD("needs of a device is not a list of names");
-  sterna_status status = map_file(directory, d->module, &file, &model->error);
+  memset(&file, 0, sizeof file);
+  sterna_status status = directory != NULL ? map_file(directory, d->module, &file, &model->error) : find_file(model, d->module, &file);
   if (status != STERNA_OK) return status;
   status = graph_check_file(d->module, &d->file, file.data, file.bytes, &model->error);
   if (status == STERNA_OK) {
@@ -113,7 +125,7 @@ static sterna_status open_one(const char *directory, const graph *graph, sterna_
     status = d->api->open(&module, &handle, &model->error);
     if (status == STERNA_OK) d->handle = handle;
   }
-  port_unmap(&file);
+  if (directory != NULL) port_unmap(&file);
   return status;
 }
 

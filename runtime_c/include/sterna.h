@@ -99,6 +99,13 @@ typedef void (*sterna_on_node)(void *user, uint32_t node, const char *name, uint
 /* What drives a device that nodes may run on, such as sterna_opencl(); sterna_device.h declares it. */
 typedef struct sterna_device_api sterna_device_api;
 
+/* A file of a bundle, in memory. */
+typedef struct sterna_file {
+  const char *name; /* as graph.json has it */
+  const void *data;
+  size_t bytes;
+} sterna_file;
+
 /* A member that is zero has its default value. */
 typedef struct sterna_options {
   size_t size;                             /* sizeof(sterna_options): the record grows at the end */
@@ -111,6 +118,9 @@ typedef struct sterna_options {
   uint32_t reserved2;
   const sterna_device_api *const *devices; /* n_devices of them; NULL: none */
   const char *device_cache;                /* folder for what drivers make of kernels, of this user alone; NULL: none */
+  uint32_t n_files;
+  uint32_t reserved3;
+  const sterna_file *files;                /* for sterna_load_table: n_files with kernels of devices; NULL: none */
 } sterna_options;
 
 /* Loads the bundle in `directory`. `options` and `error` may be NULL. On failure *out is NULL. */
@@ -118,7 +128,8 @@ STERNA_API sterna_status sterna_load(const char *directory, const sterna_options
                                      sterna_error *error);
 
 /* Loads from memory, with kernels that are linked into the program: `graph` is graph.json and is not needed
- * afterwards; `params` is params.bin, 64-byte aligned, and must outlive the model. */
+ * afterwards; `params` is params.bin, 64-byte aligned, and must outlive the model. Kernels of devices are among
+ * options.files; where all nodes run there, `library` is NULL. */
 STERNA_API sterna_status sterna_load_table(const void *graph, size_t graph_bytes, const void *params,
                                            size_t params_bytes, const sterna_library *library,
                                            const sterna_options *options, sterna_model **out, sterna_error *error);

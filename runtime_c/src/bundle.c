@@ -33,6 +33,8 @@ static sterna_status new_model(const sterna_options *given, sterna_model **out, 
   model->apis = options.devices;
   model->n_apis = options.devices != NULL ? options.n_devices : 0;
   model->device_cache = options.device_cache;
+  model->files = options.files;
+  model->n_files = options.files != NULL ? options.n_files : 0;
   *out = model;
   return STERNA_OK;
 }
@@ -64,14 +66,24 @@ static sterna_status conclude(sterna_status status, sterna_model *model, sterna_
   return status;
 }
 
+/* Opens the devices of a graph, by the support that came with any of them. `directory`: as device_support.open takes it. */
+static sterna_status open_devices(const char *directory, const graph *graph, sterna_model *model) {
+  const device_support *support = model->n_apis > 0 ? model->apis[0]->support : NULL;
+  if (support != NULL && support->model_bytes == sizeof *model) {
+    model->support = support;
+    return support->open(directory, graph, model);
+  }
+  return graph_lacks(graph, graph->at[GRAPH_DEVICES], "kind", "device", "", model);
+}
+
 sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void *params, size_t params_bytes,
                                 const sterna_library *library, const sterna_options *options, sterna_model **out,
                                 sterna_error *error) {
   if (error != NULL) memset(error, 0, sizeof *error);
   if (out == NULL) return fail(error, STERNA_BAD_ARGUMENT, "out is NULL");
   *out = NULL;
-  if (data == NULL || library == NULL || (params == NULL && params_bytes > 0))
-    return fail(error, STERNA_BAD_ARGUMENT, "graph, library or params is NULL");
+  if (data == NULL || (params == NULL && params_bytes > 0))
+    return fail(error, STERNA_BAD_ARGUMENT, "graph or params is NULL");
   sterna_model *model = NULL;
   graph graph;
   sterna_status status = new_model(options, &model, error);
@@ -79,8 +91,9 @@ sterna_status sterna_load_table(const void *data, size_t graph_bytes, const void
   model->params = params_bytes > 0 ? params : NULL;
   model->params_bytes = params_bytes;
   status = graph_open(&graph, data, graph_bytes, model);
-  if (status == STERNA_OK && graph.at[GRAPH_DEVICES] != JSON_NONE)
-    status = graph_lacks(&graph, graph.at[GRAPH_DEVICES], "kind", "device", "", model);
+  if (status == STERNA_OK && graph.at[GRAPH_DEVICES] != JSON_NONE) status = open_devices(NULL, &graph, model);
+  if (status == STERNA_OK && library == NULL && (graph.library_name != NULL || model->support == NULL))
+    status = fail(&model->error, STERNA_BAD_ARGUMENT, "library is NULL");
   if (status == STERNA_OK) status = finish(&graph, library, model);
   return conclude(status, model, out, error);
 }
@@ -111,16 +124,6 @@ static sterna_status open_library(const char *directory, const graph *graph, ste
   if (function == NULL) return fail(&model->error, STERNA_BAD_LIBRARY, "%s: has no function %s", name, symbol);
   *table = ((const sterna_library *(*)(void))function)();
   return STERNA_OK;
-}
-
-/* Opens the devices of a graph, by the support that came with any of them. */
-static sterna_status open_devices(const char *directory, const graph *graph, sterna_model *model) {
-  const device_support *support = model->n_apis > 0 ? model->apis[0]->support : NULL;
-  if (support != NULL && support->model_bytes == sizeof *model) {
-    model->support = support;
-    return support->open(directory, graph, model);
-  }
-  return graph_lacks(graph, graph->at[GRAPH_DEVICES], "kind", "device", "", model);
 }
 
 /* Opens weights, devices and library of a graph, and builds the model. */

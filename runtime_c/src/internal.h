@@ -248,6 +248,8 @@ struct sterna_model {
   void *devices;                        /* the support's own */
   const sterna_device_api *const *apis; /* what the caller gave */
   const char *device_cache;
+  const sterna_file *files; /* n_files that the caller gave */
+  uint32_t n_files;
   /* The list of graph.json that is read, what one of its rows is called, or NULL; the row's number and, once it is known, name. */
   const char *rows;
   uint32_t row;
@@ -353,7 +355,8 @@ static inline sterna_status kernel_failed(sterna_model *model, const node *n, in
 struct device_support {
   size_t model_bytes; /* sizeof(sterna_model): both are of one version */
   /* Reads the devices and what their kernels are launched with, and opens them. STERNA_WRONG_MACHINE for a device that
-   * nobody drives. Sets n_own_kernels; arena_bytes grows to that of the place where it is largest. */
+   * nobody drives. Sets n_own_kernels; arena_bytes grows to that of the place where it is largest. `directory`: of their
+   * files; NULL: the caller gave them. */
   sterna_status (*open)(const char *directory, const graph *graph, sterna_model *model);
   /* Reads a node, if it is one of a device or copies: its place is not 0 then. */
   sterna_status (*read)(const char *text, size_t at, sterna_model *model, node *n);

@@ -1,7 +1,7 @@
 /* Nodes of devices, on a device that is none: it has memory here, checks what it is told, computes nothing, and fails at a
  * chosen call. Every call is failed once; nothing may be lost, and a model whose run failed can be run again.
  *
- *   test_devices BUNDLE    # of digits for opencl, with a node on the CPU */
+ *   test_devices BUNDLE BUNDLE    # of digits for opencl, with a node on the CPU, and with none */
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,18 +136,22 @@ static void on_node(void *user, uint32_t node, const char *name, uint64_t nanose
   timed += nanoseconds == 7;
 }
 
-/* One life of a model; whether it came to its end. */
-static int life(const char *bundle) {
+static const sterna_device_api *const *fakes(void) {
   static const sterna_device_api api = {sizeof(sterna_device_api), "opencl", open_fake, close_fake, allocate_fake, copy_in_fake,
                                         copy_out_fake, launch_fake, wait_fake, &sterna_device_nodes,
                                         NULL, NULL, NULL, NULL, NULL};
   static const sterna_device_api *const devices[] = {&api};
+  return devices;
+}
+
+/* One life of a model; whether it came to its end. */
+static int life(const char *bundle) {
   sterna_options options;
   sterna_error error;
   sterna_model *model = NULL;
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
-  options.devices = devices;
+  options.devices = fakes();
   options.n_devices = 1;
   options.device_cache = "a folder";
   options.on_node = on_node;
@@ -166,8 +170,61 @@ static int life(const char *bundle) {
   return whole;
 }
 
+static void *read_whole(const char *bundle, const char *name, size_t *bytes) {
+  char path[4096];
+  (void)snprintf(path, sizeof path, "%s/%s", bundle, name);
+  FILE *file = fopen(path, "rb");
+  CHECK(file != NULL && fseek(file, 0, SEEK_END) == 0);
+  *bytes = (size_t)ftell(file);
+  rewind(file);
+  void *data = aligned_alloc(STERNA_ALIGNMENT, (*bytes + STERNA_ALIGNMENT) / STERNA_ALIGNMENT * STERNA_ALIGNMENT);
+  CHECK(data != NULL && fread(data, 1, *bytes, file) == *bytes);
+  (void)fclose(file);
+  return data;
+}
+
+/* A bundle in memory, of which all nodes are the device's: there is no library. */
+static void from_memory(const char *bundle, const char *mixed) {
+  size_t graph_bytes, params_bytes, mixed_bytes;
+  void *graph = read_whole(bundle, "graph.json", &graph_bytes), *params = read_whole(bundle, "params.bin", &params_bytes);
+  void *other = read_whole(mixed, "graph.json", &mixed_bytes);
+  sterna_file files[] = {{"another", "text", 4}, {"kernels.cl", NULL, 0}};
+  char *text = read_whole(bundle, "kernels.cl", &files[1].bytes);
+  files[1].data = text;
+  sterna_options options;
+  sterna_error error;
+  sterna_model *model = NULL;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_WRONG_MACHINE);
+  options.devices = fakes();
+  options.n_devices = 1;
+  options.device_cache = "a folder";
+  CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_UNREADABLE);
+  CHECK(strstr(error.message, "kernels.cl: is not among options.files") != NULL && model == NULL);
+  options.files = files;
+  options.n_files = 2;
+  text[9] ^= 1;
+  CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_DAMAGED);
+  text[9] ^= 1;
+  CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_OK);
+  free(text);
+  free(graph);
+  CHECK(sterna_run(model) == STERNA_OK);
+  sterna_unload(model);
+  free(params);
+  size_t kernels_bytes;
+  files[1].data = text = read_whole(mixed, "kernels.cl", &kernels_bytes);
+  files[1].bytes = kernels_bytes;
+  params = read_whole(mixed, "params.bin", &params_bytes);
+  CHECK(sterna_load_table(other, mixed_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_BAD_ARGUMENT);
+  free(text);
+  free(params);
+  free(other);
+}
+
 int main(int count, char **arguments) {
-  if (count != 2) return 2;
+  if (count != 3) return 2;
   sterna_model *model;
   sterna_error error;
   CHECK(sterna_load(arguments[1], NULL, &model, &error) == STERNA_WRONG_MACHINE);
@@ -181,6 +238,8 @@ int main(int count, char **arguments) {
     calls = 0;
     CHECK(!life(arguments[1]));
   }
+  fail_at = 0;
+  from_memory(arguments[2], arguments[1]);
   CHECK(opened == closed && opened > 1);
   printf("%d failures\n", failures);
   return failures != 0;

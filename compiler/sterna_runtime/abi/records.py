@@ -143,6 +143,15 @@ LIBRARY = Record(
 
 ERROR = Record("sterna_error", (Member("status", "status"), Member("message", "message")))
 
+FILE = Record(
+    "sterna_file",
+    (
+        Member("name", "text", "as graph.json has it"),
+        Member("data", "pointer", c="const void *data"),
+        Member("bytes", "size"),
+    ),
+)
+
 OPTIONS = Record(
     "sterna_options",
     (
@@ -156,6 +165,14 @@ OPTIONS = Record(
         Member("reserved2", "u32"),
         Member("devices", "pointer", "n_devices of them; NULL: none", c="const sterna_device_api *const *devices"),
         Member("device_cache", "text", "folder for what drivers make of kernels, of this user alone; NULL: none"),
+        Member("n_files", "u32"),
+        Member("reserved3", "u32"),
+        Member(
+            "files",
+            "pointer",
+            "for sterna_load_table: n_files with kernels of devices; NULL: none",
+            c="const sterna_file *files",
+        ),
     ),
 )
 
@@ -213,4 +230,4 @@ MEMORY = Record(
 
 #: Of the kernel ABI, and of the C runtime's interface.
 KERNEL_RECORDS = (CALL, KERNEL, LIBRARY)
-RUNTIME_RECORDS = (ERROR, OPTIONS, TENSOR, DIM, NODE, MEMORY)
+RUNTIME_RECORDS = (ERROR, FILE, OPTIONS, TENSOR, DIM, NODE, MEMORY)
