@@ -15,6 +15,7 @@ from sterna.passes.kernels import CPU
 from sterna.passes.own_loops import own_loops
 from sterna.passes.plan_kernels import comments_of
 from sterna.passes.stages import Packed, Written, owners
+from sterna.targets.target import Target
 from sterna.timing import timed
 from sterna.toolchain.link import link_library
 
@@ -45,35 +46,19 @@ def _kernels_of(written: Written, model: str, place: str) -> KernelSet:
 
 def build_libraries(written: Written, context: PassContext) -> Compiled:
     """Everything a bundle is written from, with a library for the target and for each of its variants, or for the CPU
-    beside a device.
+    beside a device and for each of that one's.
 
     Raises:
         SternaError: E0203 the generator does not generate for a target, E04xx the toolchain failed.
     """
-    options = context.options
-    libraries = []
-    if context.target.device is not None:
-        here = _kernels_of(written, context.model, CPU)
-        # A bundle has kernels of a device or a library, also where nothing is computed.
-        if (here.functions or not written.kernels) and context.host.library:
-            data = build_library(here.functions, here.comments, context.model, replace(options, target=context.host))
-            kernels = tuple(kernel for kernel in written.kernels if kernel.place == CPU)
-            libraries.append(Library(context.host.library, context.host, data, kernels))
-    for target in (context.target, *(v for v in options.variants if v != context.target)):
-        if target.library:
-            own = target is context.target
-            name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
-            chosen = replace(options, target=target)
-            ahead = context.ahead if own else None
-            lesser = not context.target.rounded <= target.rounded
-            kernels = written.kernels if own else tuple(own_loops(written, target, context))
-            functions = [owner.code for owner in owners(kernels)]
-            programs = [without_rounding(f) for f in functions] if lesser else functions
-            data = build_library(programs, written.comments, context.model, chosen, ahead)
-            libraries.append(Library(name, target, data, kernels))
+    beside, variants = context.target.device is not None, context.options.variants
+    # A bundle has kernels of a device or a library, also where nothing is computed.
+    needed = not beside or not written.kernels or any(kernel.place == CPU for kernel in written.kernels)
+    targets = (context.host, *(v for v in variants if v != context.host)) if needed else ()
+    libraries = tuple(_library(written, target, context) for target in targets if target.library)
     return Compiled(
         graph=written.graph,
-        options=options,
+        options=context.options,
         model=context.model,
         views=written.views,
         calls=written.sequence.calls,
@@ -86,9 +71,22 @@ def build_libraries(written: Written, context: PassContext) -> Compiled:
         source=written.source,
         module=written.module,
         placement=written.sequence.placement,
-        libraries=tuple(libraries),
+        libraries=libraries,
         control=written.sequence.control,
     )
+
+
+def _library(written: Written, target: Target, context: PassContext) -> Library:
+    """The kernels of the CPU for a target: the first one, or a variant."""
+    own = target is context.host
+    name = target.library if own else "{0}.{2}.{1}".format(*target.library.rsplit(".", 1), target.name)
+    ahead = context.ahead if own and context.target.device is None else None
+    kernels = written.kernels if own else tuple(own_loops(written, target, context))
+    here = _kernels_of(replace(written, kernels=kernels), context.model, CPU)
+    lesser = not context.host.rounded <= target.rounded
+    programs = [without_rounding(f) for f in here.functions] if lesser else here.functions
+    data = build_library(programs, here.comments, context.model, replace(context.options, target=target), ahead)
+    return Library(name, target, data, tuple(kernel for kernel in kernels if kernel.place == CPU))
 
 
 def build_library(

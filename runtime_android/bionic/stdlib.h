@@ -4,4 +4,5 @@
 void *malloc(size_t bytes);
 void *calloc(size_t count, size_t bytes);
 void free(void *memory);
+char *getenv(const char *name);
 #endif

@@ -13,5 +13,7 @@ size_t strlen(const char *text);
 size_t strspn(const char *text, const char *accept);
 char *strpbrk(const char *text, const char *accept);
 size_t strcspn(const char *text, const char *reject);
+char *strncat(char *to, const char *from, size_t bytes);
+char *strstr(const char *text, const char *part);
 char *strerror(int number);
 #endif

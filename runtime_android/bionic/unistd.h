@@ -2,5 +2,6 @@
 #define STERNA_BIONIC_UNISTD_H
 #include <sys/types.h>
 int close(int descriptor);
+int getpid(void);
 long syscall(long number, ...);
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sterna.h"
+#include "sterna_device.h"
 
 typedef struct loaded {
   sterna_model *model;
@@ -58,8 +58,9 @@ static jlong hand_over(JNIEnv *env, sterna_status status, const sterna_error *er
 
 /* ---- From Java to C ---- */
 
-/* A copy with an end, to be freed; NULL after an exception. */
+/* A copy with an end, to be freed; NULL after an exception, and of NULL. */
 static char *text_of(JNIEnv *env, jbyteArray bytes) {
+  if (bytes == NULL) return NULL;
   jsize length = (*env)->GetArrayLength(env, bytes);
   char *text = malloc((size_t)length + 1);
   if (text == NULL) {
@@ -122,24 +123,67 @@ static sterna_status open_table(const char *path, const char *symbol, void **lib
   return STERNA_BAD_LIBRARY;
 }
 
+/* What drives devices of a kind: a library beside this one, which stays open, as the driver's own does. */
+static sterna_status find_driver(const char *kind, const sterna_device_api **api, sterna_error *error) {
+  char name[64], symbol[64];
+  (void)snprintf(name, sizeof name, "libsterna_%.40s.so", kind);
+  (void)snprintf(symbol, sizeof symbol, "sterna_%.40s", kind);
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *found = library != NULL ? dlsym(library, symbol) : NULL;
+  const sterna_device_api *(*function)(void);
+  memcpy(&function, &found, sizeof function); /* as above */
+  if (function != NULL) {
+    *api = function();
+    return STERNA_OK;
+  }
+  const char *reason = library == NULL ? dlerror() : NULL;
+  error->status = STERNA_WRONG_MACHINE;
+  (void)snprintf(error->message, sizeof error->message, "%s: cannot be loaded: %.150s", name, reason != NULL ? reason : "it is another library");
+  return error->status;
+}
+
+/* Texts that come from Java. */
+typedef struct texts {
+  char *library, *symbol; /* library: NULL where all kernels are a device's */
+  char *kind, *module, *cache;
+} texts;
+
+static sterna_status load_with(const texts *given, const void *graph, size_t graph_bytes, const void *params, size_t params_bytes,
+                               sterna_options *options, void **library, sterna_model **model, sterna_error *error) {
+  const sterna_library *table = NULL;
+  const sterna_device_api *api = NULL;
+  sterna_status status = given->kind != NULL ? find_driver(given->kind, &api, error) : STERNA_OK;
+  options->devices = &api;
+  options->n_devices = api != NULL;
+  options->device_cache = given->cache;
+  if (status == STERNA_OK && given->library != NULL) status = open_table(given->library, given->symbol, library, &table, error);
+  return status == STERNA_OK ? sterna_load_table(graph, graph_bytes, params, params_bytes, table, options, model, error) : status;
+}
+
 static jlong JNICALL load_table(JNIEnv *env, jclass self, jobject graph, jlong graph_at, jlong graph_bytes, jobject params,
                                 jlong params_at, jlong params_bytes, jbyteArray library_path, jbyteArray symbol,
-                                jint threads) {
+                                jint threads, jbyteArray kind, jbyteArray module_name, jobject module, jlong module_at,
+                                jlong module_bytes, jbyteArray cache) {
   (void)self;
   const void *text = address_in(env, graph, graph_at), *weights = address_in(env, params, params_at);
-  char *path = text_of(env, library_path), *name = path != NULL ? text_of(env, symbol) : NULL;
-  void *library = NULL;
-  const sterna_library *table = NULL;
+  jbyteArray from[] = {library_path, symbol, kind, module_name, cache};
+  char *to[] = {NULL, NULL, NULL, NULL, NULL};
+  int good = 1;
+  for (size_t i = 0; i < sizeof to / sizeof *to && good; i++) {
+    to[i] = text_of(env, from[i]);
+    good = to[i] != NULL || from[i] == NULL;
+  }
+  texts given = {to[0], to[1], to[2], to[3], to[4]};
+  sterna_file file = {given.module, address_in(env, module, module_at), (size_t)module_bytes};
   sterna_options options = options_of(threads);
+  options.files = &file;
+  options.n_files = given.module != NULL;
+  void *library = NULL;
   sterna_error error;
   sterna_model *model = NULL;
-  sterna_status status = name != NULL ? open_table(path, name, &library, &table, &error) : STERNA_RESOURCES;
-  if (status == STERNA_OK)
-    status = sterna_load_table(text, (size_t)graph_bytes, weights, (size_t)params_bytes, table, &options, &model, &error);
-  int thrown = name == NULL;
-  free(name);
-  free(path);
-  return thrown ? 0 : hand_over(env, status, &error, model, library);
+  sterna_status status = STERNA_RESOURCES;
+  if (good) status = load_with(&given, text, (size_t)graph_bytes, weights, (size_t)params_bytes, &options, &library, &model, &error);
+  for (size_t i = 0; i < sizeof to / sizeof *to; i++) free(to[i]);
+  return good ? hand_over(env, status, &error, model, library) : 0;
 }
 
 static void JNICALL unload(JNIEnv *env, jclass self, jlong address) {
@@ -390,7 +434,7 @@ static jint JNICALL misalignment(JNIEnv *env, jclass self, jobject memory, jlong
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
   static const JNINativeMethod methods[] = {
       METHOD("load", "([BI)J", load),
-      METHOD("loadTable", "(Ljava/nio/ByteBuffer;JJLjava/nio/ByteBuffer;JJ[B[BI)J", load_table),
+      METHOD("loadTable", "(Ljava/nio/ByteBuffer;JJLjava/nio/ByteBuffer;JJ[B[BI[B[BLjava/nio/ByteBuffer;JJ[B)J", load_table),
       METHOD("unload", "(J)V", unload),
       METHOD("run", "(J)I", run),
       METHOD("runTimed", "(JLdev/sterna/Model;)I", run_timed),

@@ -336,6 +336,11 @@ class Main {
       public AssetManager getAssets() {
         return assets;
       }
+
+      @Override
+      public File getCacheDir() {
+        return null;
+      }
     };
     try (Digits digits = Digits.load(context)) {
       FloatBuffer image = digits.inputImage();

@@ -40,6 +40,8 @@ _THEN = {
 _FIRMWARE = {"arduino": "cortex-m4", "platformio": "cortex-m4", "zephyr": "cortex-m4", "esp-idf": "esp32s3",
              "cmsis-pack": "cortex-m4", "cmake": "cortex-m4"}  # fmt: skip
 _OF_BUNDLES = {"npm": "browser", "c": "host", "deb": "host", **_FIRMWARE}
+#: Devices that machines of a kind have beside their processors.
+_DEVICES = {"android": "opencl, opencl-adreno or opencl-mali", "ios": "metal"}
 _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
 
 
@@ -159,9 +161,9 @@ def command(
         raise error("E0203", f"--gpu is for pages; the package is for {ecosystem}", fix="leave it out")
     if package_name == "":
         raise error("E0203", "a package cannot have an empty name", fix="--name my-model, or leave it out")
+    device = None
     if machine is not None and ecosystem not in _OF_BUNDLES:
-        title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
-        raise error("E0203", title, fix="leave out --target")
+        device = _device(make_options, machine, ecosystem)
     if ecosystem not in _OF_BUNDLES and (bundle / "graph.json").is_file():
         raise _no_model(bundle, ecosystem)
     if ecosystem in _OF_BUNDLES:
@@ -190,7 +192,7 @@ def command(
     elif app:
         from sterna.package.android_app import android_app  # noqa: PLC0415 (brings the compiler)
 
-        written = android_app(bundle, make_options(), place, package_name, version, all_of_them)
+        written = android_app(bundle, make_options(), place, package_name, version, all_of_them, device)
     elif ecosystem == "ios":
         if all_of_them:
             raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
@@ -200,12 +202,25 @@ def command(
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 
-        written = android_package(bundle, make_options(), place, package_name, version, all_of_them)
+        written = android_package(bundle, make_options(), place, package_name, version, all_of_them, device)
     total = sum(path.stat().st_size for path in written.rglob("*") if path.is_file())
     if as_json:
         print_json({"directory": str(written), "for": ecosystem, "bytes": total})
     else:
         console().print(f"{escape(str(written))}: {size(total)}; {_THEN[kind]}")
+
+
+def _device(make_options: Callable[..., Options], machine: str, ecosystem: str) -> Options:
+    """How a model is compiled for the device of a target, beside the processors of all machines of a kind.
+
+    Raises:
+        SternaError: E0203, the target has none.
+    """
+    target = load_target(machine)
+    if target.device is None or target.static:
+        title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
+        raise error("E0203", title, fix=f"leave out --target, or name a device: -t {_DEVICES[ecosystem]}")
+    return make_options(target=target)
 
 
 def _no_model(bundle: Path, ecosystem: str) -> SternaError:

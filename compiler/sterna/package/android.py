@@ -2,7 +2,8 @@
 
 All models of an app share the runtime.
 An .aar of a model holds kernels for four ABIs, one set of weights, and a class with the names of its signature; with
-all variants also kernels for what better processors of an ABI can do.
+all variants also kernels for what better processors of an ABI can do. One for a device holds a second bundle
+(`android_device`), and an app then has a library that drives such devices.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import java, natives, wrappers
 from sterna.package.abis import Abi, abis
+from sterna.package.android_device import SYSTEM_LIBRARIES, OnDevice, check_device, compile_device, driver_name
 from sterna.package.placing import placing
 from sterna.scratch import scratch_folder
 from sterna.version import __version__
@@ -93,6 +95,7 @@ def android_package(
     name: str | None = None,
     version: str = "1.0.0",
     all_variants: bool = False,
+    device: Options | None = None,
 ) -> Path:
     """Compiles a model for Android, and writes a Maven repository; other models may have been packaged into it.
 
@@ -100,17 +103,19 @@ def android_package(
         options: of the compilation; their target does not matter.
         name: of the artifact, the model's class and its library; by default the model's.
         all_variants: also kernels for better processors of an ABI, one of which the runtime picks.
+        device: how it is compiled for a device, too, which then runs it on phones that have one.
 
     Raises:
         SternaError: what compiling the model raises; E0203 the name or the version is none for Maven, or the model is
-            called as a library of Android's; E0402 there is no JDK; E0204 the place is taken or cannot be written, or
-            another package there has a class of the same name.
+            called as a library of Android's; E0507 no phone has such a device, or nothing of the model runs there;
+            E0402 there is no JDK; E0204 the place is taken or cannot be written, or another package there has a class
+            of the same name.
     """
     place = Path(output)
     named = wrappers.name_of(model, options, name)
     others = _classes(place, _artifact(named, name, version))
     wrappers.keep_apart(class_name(named), others, place)
-    made = packaged(model, options, name, version, all_variants)
+    made = packaged(model, options, name, version, all_variants, device)
     fix = Advice(Option("version", "1.0.1"), ", or name another directory")
     with placing(place, fix):
         for folder, files in made.folders.items():
@@ -119,17 +124,27 @@ def android_package(
 
 
 def packaged(
-    model: str | os.PathLike[str], options: Options, name: str | None, version: str, all_variants: bool
+    model: str | os.PathLike[str],
+    options: Options,
+    name: str | None,
+    version: str,
+    all_variants: bool,
+    device: Options | None,
 ) -> Packaged:
     """Compiles a model for Android. Raises what `android_package` does, but for E0204."""
     named = wrappers.name_of(model, options, name)
     artifact = _artifact(named, name, version)
+    check_device(device)
     natives.java_home()  # before the model is compiled, which takes longer
+    there = None if device is None else compile_device(model, replace(device, name=named))
     compiled, graphs = compile_abis(model, replace(options, name=named), all_variants)
-    shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), None)
-    own = _published(
-        MODELS, artifact, version, model_aar(compiled, graphs), {source_path(compiled): source(compiled)}, RUNTIME
-    )
+    shared = _published(GROUP, RUNTIME, __version__, runtime_aar(), java.sources(), ())
+    drivers = [] if there is None else [there.kind]
+    for kind in drivers:
+        shared |= _published(GROUP, driver_name(kind), __version__, driver_aar(kind), {}, (RUNTIME,))
+    sources = {source_path(compiled): source(compiled, there)}
+    needs = (RUNTIME, *map(driver_name, drivers))
+    own = _published(MODELS, artifact, version, model_aar(compiled, graphs, there), sources, needs)
     return Packaged(compiled, artifact, {**shared, **own})
 
 
@@ -213,29 +228,36 @@ def _graph_asset(abi: Abi) -> str:
     return f"graph-{abi.name}.json"
 
 
-def model_aar(compiled: Compiled, graphs: Mapping[str, bytes]) -> bytes:
-    """The .aar of a model: its class, kernels for every ABI, one graph for each, one set of weights."""
+def model_aar(compiled: Compiled, graphs: Mapping[str, bytes], device: OnDevice | None = None) -> bytes:
+    """The .aar of a model: its class, kernels for every ABI, one graph for each, one set of weights; what a device runs
+    has such a set of its own, as its kernels read them in another form."""
     folder = f"assets/sterna/{compiled.model}"
     package = f"{MODELS}.lib{compiled.model}"  # no part of it is a word of Java's
     names = [abi.name for abi in abis()]
     libraries = [(abi, f"lib{compiled.model}.so", own.data) for abi, own in zip(names, compiled.libraries, strict=True)]
     libraries += [(names[0], each.libraries[0].name, each.library) for each in compiled.alternatives]
+    weights = {f"{folder}/{PARAMS}": compiled.params}
+    if device is not None:
+        libraries += [(abi, library, data) for abi, library, data in device.libraries]
+        weights[f"{folder}/{device.kind}/{PARAMS}"] = device.params
+    written = {source_path(compiled): source(compiled, device)}
     files = {
-        "AndroidManifest.xml": _text("AndroidManifest.xml", package=package),
+        "AndroidManifest.xml": _text("AndroidManifest.xml", package=package, library=""),
         "R.txt": b"",
-        "classes.jar": java.archive(java.classes({source_path(compiled): source(compiled)}, "the model's class")),
-        f"{folder}/{PARAMS}": compiled.params,
+        "classes.jar": java.archive(java.classes(written, "the model's class")),
+        **weights,
+        **({} if device is None else {f"{folder}/{device.kind}/{file}": data for file, data in device.assets.items()}),
         **{f"{folder}/{file}": data for file, data in strings_files(compiled.graph).items()},
         **{f"{folder}/{name}": graph for name, graph in graphs.items()},
         **{f"jni/{abi}/{name}": library for abi, name, library in libraries},
     }
-    return java.archive(files, frozenset((f"{folder}/{PARAMS}",)))
+    return java.archive(files, frozenset(weights))
 
 
 def runtime_aar() -> bytes:
     """The .aar of the runtime, which all models share."""
     files = {
-        "AndroidManifest.xml": _text("AndroidManifest.xml", package=GROUP),
+        "AndroidManifest.xml": _text("AndroidManifest.xml", package=GROUP, library=""),
         "R.txt": b"",
         "proguard.txt": _text("proguard.txt"),
         "classes.jar": java.archive(java.classes(java.sources(), "the Java runtime")),
@@ -247,16 +269,28 @@ def runtime_aar() -> bytes:
     return java.archive(files)
 
 
+def driver_aar(kind: str) -> bytes:
+    """The .aar of the library that drives devices of a kind. An app has it, and asks for the phone's own library, only
+    where one of its models has kernels for them."""
+    manifest = _text("AndroidManifest.xml", package=f"{GROUP}.{kind}", library=SYSTEM_LIBRARIES[kind])
+    files = {"AndroidManifest.xml": manifest, "R.txt": b"", "classes.jar": java.archive({})}
+    with scratch_folder("android") as folder:
+        for platform in natives.ANDROID:
+            built = natives.build(platform, folder / platform.name, kind)
+            files[f"jni/{platform.name}/{built.name}"] = built.read_bytes()
+    return java.archive(files)
+
+
 def _published(
-    group: str, artifact: str, version: str, aar: bytes, sources: Mapping[str, bytes], runtime: str | None
+    group: str, artifact: str, version: str, aar: bytes, sources: Mapping[str, bytes], runtimes: Sequence[str]
 ) -> dict[str, dict[str, bytes]]:
-    """An artifact as Maven keeps it: folder -> files with their checksums."""
+    """An artifact as Maven keeps it: folder -> files with their checksums; `runtimes`: what it needs of ours."""
     stem = f"{artifact}-{version}"
     values = {
         "group": group,
         "artifact": artifact,
         "version": version,
-        "runtime": runtime,
+        "runtimes": runtimes,
         "runtime_version": __version__,
     }
     pom = _text("pom.xml", **values)
@@ -283,14 +317,15 @@ def source_path(compiled: Compiled) -> str:
     return f"{MODELS.replace('.', '/')}/{class_name(compiled.model)}.java"
 
 
-def source(compiled: Compiled) -> bytes:
-    """The source of the model's class."""
+def source(compiled: Compiled, device: OnDevice | None = None) -> bytes:
+    """The source of the model's class; it looks for the device first, if there is one."""
     tensors = tensors_of(compiled)
     return _text(
         "Model.java",
         package=MODELS,
         model=compiled.model,
         type=class_name(compiled.model),
+        device="" if device is None else device.kind,
         tensors=tensors,
         images=any(t.image for t in tensors),
         quantized=any(t.image and t.image.quantized for t in tensors),

@@ -45,6 +45,7 @@ def android_app(
     name: str | None = None,
     version: str = "1.0.0",
     all_variants: bool = False,
+    device: Options | None = None,
 ) -> Path:
     """Compiles a model for Android, and writes the project of an app into a new or empty directory.
 
@@ -56,7 +57,7 @@ def android_app(
         taken = place.is_dir() and any(place.iterdir())
     if taken:
         raise error("E0204", "the output directory is not empty", str(place), fix="name a new directory")
-    made = packaged(model, options, name, version, all_variants)
+    made = packaged(model, options, name, version, all_variants, device)
     inputs = [t for t in tensors_of(made.compiled) if t.side == "input"]
     recordings = _recordings(made.compiled, inputs)
     values = {

@@ -1,5 +1,6 @@
-"""The native library of the Java runtime, `sterna_jni`, built by zig: for desktops with their C library, for Android
-without an NDK (runtime_android/bionic).
+"""The native libraries of the Java runtime, built by zig: for desktops with their C library, for Android without an NDK
+(runtime_android/bionic). One is the runtime, `sterna_jni`; it opens others, which drive devices, where a model has
+kernels of such: `sterna_opencl`.
 
 `python -m sterna.package.natives FOLDER [PLATFORM ...]` writes `FOLDER/PLATFORM/libsterna_jni.so`, as the jar has them.
 """
@@ -19,10 +20,9 @@ from sterna.errors import error
 from sterna.scratch import scratch_folder
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
-from sterna_runtime.recipe import FLAGS, SOURCES
+from sterna_runtime.recipe import DEVICES, FLAGS, SHARED_WITH_DEVICES, SOURCES
 
 NAME = "sterna_jni"
-FILE = f"lib{NAME}.so"
 PAGE = 16384
 """Bytes of a page on newer Android phones; a multiple of that of older ones."""
 
@@ -69,8 +69,16 @@ def java_home() -> Path:
     raise error("E0402", "no Java development kit is installed", fix="install JDK 11 or later, or set JAVA_HOME")
 
 
-def build(platform: Platform, place: Path) -> Path:
-    """Builds the library into a folder; the same sources give the same bytes, and are compiled once.
+def file_name(kind: str = "") -> str:
+    """Of the runtime's library; of that which drives devices of a kind."""
+    return f"lib{f'sterna_{kind}' if kind else NAME}.so"
+
+
+def build(platform: Platform, place: Path, kind: str = "") -> Path:
+    """Builds a library into a folder; the same sources give the same bytes, and are compiled once.
+
+    Args:
+        kind: of devices that it drives; "": the runtime.
 
     Raises:
         SternaError: E0402 no JDK or no zig; E0403 the sources do not compile.
@@ -78,17 +86,20 @@ def build(platform: Platform, place: Path) -> Path:
 
     def make() -> bytes:
         with scratch_folder("jni") as scratch:
-            output = scratch / FILE
-            (scratch / "exports.map").write_text("{ global: JNI_OnLoad; local: *; };\n")
+            output = scratch / file_name(kind)
+            exported = f"sterna_{kind}; sterna_{kind}_describe" if kind else "JNI_OnLoad"
+            (scratch / "exports.map").write_text(f"{{ global: {exported}; local: *; }};\n")
             if platform.android:
                 _make_stubs(platform, scratch)
-            run(_command(platform, output, scratch), scratch, f"the Java runtime's library for {platform.name}")
+            subject = f"the Java runtime's {file_name(kind)} for {platform.name}"
+            run(_command(platform, output, scratch, kind), scratch, subject)
             return output.read_bytes()
 
     parts = [path.read_bytes() for path in _read()]
-    key = caching.key("jni", compiler_version(zig()[0]), repr((platform, _command(platform, Path(), Path()))), *parts)
+    command = _command(platform, Path(), Path(), kind)
+    key = caching.key("jni", compiler_version(zig()[0]), repr((platform, command)), *parts)
     place.mkdir(parents=True, exist_ok=True)
-    output = place / FILE
+    output = place / file_name(kind)
     output.write_bytes(Cache("libraries", cache_directory()).get_or_make(key, make))
     return output
 
@@ -96,16 +107,17 @@ def build(platform: Platform, place: Path) -> Path:
 def _read() -> list[Path]:
     """Every file that is compiled, or that such a file includes."""
     java, native = resource("runtime_android"), resource("runtime_c")
-    folders = (java / "jni", java / "bionic", native / "include", native / "src", native / "port")
+    folders = (java / "jni", java / "bionic", *(native / name for name in ("include", "src", "port", "devices")))
     ours = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in (".c", ".h", ".txt")]
     return [*ours, java_home() / "include" / "jni.h"]
 
 
-def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
+def _command(platform: Platform, output: Path, scratch: Path, kind: str) -> list[str]:
     java, native, headers = resource("runtime_android"), resource("runtime_c"), java_home() / "include"
     flags = [flag for flag in FLAGS if flag not in ("-DSTERNA_SHARED", "-DSTERNA_BUILDING")]
     machine = next(folder for folder in sorted(headers.iterdir()) if (folder / "jni_md.h").is_file())
-    sources = [*(native / "src" / f"{name}.c" for name in SOURCES), native / "port" / "posix.c"]
+    sources = [native / "src" / f"{name}.c" for name in (SHARED_WITH_DEVICES if kind else SOURCES)]
+    sources += [native / "devices" / f"{name}.c" for name in DEVICES[kind]] if kind else [java / "jni" / f"{NAME}.c"]
     script = scratch / "exports.map"
     command = zig("cc", *flags, "-target", platform.triple, *platform.flags, "-shared", "-fPIC")
     command += ["-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer"]
@@ -113,8 +125,8 @@ def _command(platform: Platform, output: Path, scratch: Path) -> list[str]:
     if platform.android:
         command += ["-ffreestanding", "-nostdlib", "-rtlib=compiler-rt", f"-I{java / 'bionic'}", "-D_GNU_SOURCE"]
         command += [f"-Wl,-z,max-page-size={PAGE}", "-Wl,-z,relro", "-Wl,-z,now"]
-    command += [str(source) for source in (*sources, java / "jni" / f"{NAME}.c")]
-    command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{FILE}"]
+    command += [str(source) for source in (*sources, native / "port" / "posix.c")]
+    command += ["-Wl,--gc-sections", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu", f"-Wl,-soname,{file_name(kind)}"]
     command += [f"-Wl,--version-script,{script}", "-Wl,--build-id=none"]
     if platform.android:
         command += [str(scratch / library) for library in functions()]

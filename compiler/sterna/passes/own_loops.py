@@ -12,7 +12,7 @@ from sterna.ir.graph import halves_of
 from sterna.ir.sizes import dimensions
 from sterna.loops.program import Function
 from sterna.passes.context import PassContext
-from sterna.passes.kernels import Call
+from sterna.passes.kernels import CPU, Call
 from sterna.passes.plan_kernels import exact_weights, known_weights, realize
 from sterna.passes.stages import Planned, Written
 from sterna.schedule.schedule import Schedule
@@ -22,22 +22,26 @@ from sterna.te.tensor import Kernel
 
 
 def own_loops(written: Written, target: Target, context: PassContext) -> Sequence[Planned]:
-    """The kernels as a variant runs them: by schedules for it, where it has fewer registers than the target and they
-    read the weights as they lie. One plan of memory serves both, so scratch is no more; one graph, unless the target
-    says that each has its own, so tasks are as many."""
-    if target.vector_registers >= context.target.vector_registers or target.vector_bits != context.target.vector_bits:
+    """The kernels as a variant runs them: by schedules for it, where it has fewer registers than the target, or than
+    what runs beside its device, and they read the weights as they lie. One plan of memory serves both, so scratch is no
+    more; one graph, unless the target says that each has its own, so tasks are as many."""
+    first = context.host
+    if target.vector_registers >= first.vector_registers or target.vector_bits != first.vector_bits:
         return written.kernels
     halves = frozenset() if context.options.widened else halves_of(written.graph)
     firsts = {k: call for call, k in reversed(list(zip(written.sequence.calls, written.kernel_of, strict=True)))}
     dims = dimensions(written.graph)
     found: list[Planned] = []
     for n, kernel in enumerate(written.kernels):
+        if kernel.place != CPU:
+            found.append(kernel)
+            continue
         call = firsts[n]
-        exact, known = exact_weights(call, halves), known_weights(call, context.target)
+        exact, known = exact_weights(call, halves), known_weights(call, first)
         given = Context(target, {}, context.options.stored_weights, exact, known)
         schedule = _schedule(call, kernel.schedule, given)
         own = None if schedule is None else realize(call, schedule, target, kernel.function.name, dims)
-        serves = own is not None and _serves(own.function, kernel.function, context.target.own_graphs)
+        serves = own is not None and _serves(own.function, kernel.function, first.own_graphs)
         found.append(own if own is not None and serves else kernel)
     return found
 

@@ -2,15 +2,18 @@ package dev.sterna;
 
 import android.content.res.AssetFileDescriptor;
 import android.content.res.AssetManager;
+import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.jetbrains.annotations.NotNull;
+import org.jetbrains.annotations.Nullable;
 
 /**
  * Loads models that are part of an Android app, as {@code sterna package --for android} puts them there: graph and weights are
@@ -18,6 +21,9 @@ import org.jetbrains.annotations.NotNull;
  */
 public final class Assets {
   private static final String FOLDER = "sterna/";
+  private static final String PARAMS = "params.bin.jet";
+  /** Of these, the CPU's kernels take the place: no device or too little of one, no memory, no compiler that takes the kernels. */
+  private static final List<String> ELSEWHERE = Arrays.asList("E0507", "E0502", "E0508");
 
   private Assets() {}
 
@@ -54,7 +60,43 @@ public final class Assets {
       facts = Json.object(better, graph);
     }
     ByteBuffer strings = Strings.in(facts) ? read(assets, place + Strings.FILE) : null;
-    return Model.load(graph, mapped(assets, place + "params.bin.jet"), strings, String.valueOf(facts.get("library")), options);
+    return Model.load(graph, mapped(assets, place + PARAMS), strings, String.valueOf(facts.get("library")), options);
+  }
+
+  /**
+   * As {@link #load(AssetManager, String, Options)}, of a model that also has kernels for a device: it runs there if the phone has
+   * one, else on the CPU. {@link Model#backend} says where, and {@link Model#reason} why.
+   *
+   * @param assets of the app
+   * @param model its name
+   * @param options how
+   * @param kind of the device: "opencl"
+   * @param cache a folder of the app alone, where drivers keep what they make of kernels, which takes long; null: nothing is kept
+   * @return to be closed
+   * @throws IOException an asset is missing
+   */
+  public static @NotNull Model load(
+      @NotNull AssetManager assets, @NotNull String model, @NotNull Options options, @NotNull String kind, @Nullable File cache)
+      throws IOException {
+    if (options.onlyCpu) return load(assets, model, options).because("Options.onlyCpu");
+    try {
+      return onDevice(assets, FOLDER + model + "/" + kind + "/", model, options, kind, cache);
+    } catch (SternaException problem) {
+      if (!ELSEWHERE.contains(problem.getCode())) throw problem;
+      return load(assets, model, options).because(problem.getMessage());
+    }
+  }
+
+  private static Model onDevice(AssetManager assets, String place, String model, Options options, String kind, File cache)
+      throws IOException {
+    ByteBuffer graph = read(assets, place + "graph-" + Natives.abi() + ".json");
+    Map<?, ?> facts = Json.object("graph.json", graph);
+    String name = OnDevice.module(facts);
+    OnDevice device = new OnDevice(kind, name, read(assets, place + name), cache == null ? null : cache.getPath());
+    ByteBuffer strings = Strings.in(facts) ? read(assets, FOLDER + model + "/" + Strings.FILE) : null;
+    Object library = facts.get("library");
+    return Model.load(
+        graph, mapped(assets, place + PARAMS), strings, library == null ? null : String.valueOf(library), options, device);
   }
 
   /** The graph of the first variant that this processor can run, or null. */

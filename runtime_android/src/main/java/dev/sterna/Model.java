@@ -31,6 +31,7 @@ import org.jetbrains.annotations.Nullable;
  */
 public final class Model implements AutoCloseable {
   private static final int PART = 1 << 16; // bytes that are read from a stream at a time
+  private static final String CPU = "cpu";
 
   final Object lock = new Object();
   private final Handle handle;
@@ -40,11 +41,14 @@ public final class Model implements AutoCloseable {
   private final List<Tensor> outputs;
   private final String[] nodes;
   private final boolean computes;
+  private final String backend;
+  private String reason = "";
   private boolean running;
   private OnNode listener;
 
-  private Model(long address, @Nullable Strings strings, @Nullable Object keepsAlive) {
+  private Model(long address, @Nullable Strings strings, @Nullable Object keepsAlive, String backend) {
     this.strings = strings;
+    this.backend = backend;
     name = Json.text(Natives.name(address));
     handle = new Handle(this, address, name, keepsAlive);
     boolean good = false;
@@ -112,7 +116,7 @@ public final class Model implements AutoCloseable {
         strings = Strings.of(graph, memory);
       }
     }
-    return new Model(Natives.load(place, options.threads), strings, null);
+    return new Model(Natives.load(place, options.threads), strings, null, CPU);
   }
 
   private static byte[] bytes(File directory, String file, int status) {
@@ -151,6 +155,13 @@ public final class Model implements AutoCloseable {
   public static @NotNull Model load(
       @NotNull ByteBuffer graph, @NotNull ByteBuffer params, @Nullable ByteBuffer strings, @NotNull String library,
       @NotNull Options options) {
+    return load(graph, params, strings, library, options, null);
+  }
+
+  /** As above; `library` is null where all kernels are the device's, and `device` where all are the library's. */
+  static Model load(
+      ByteBuffer graph, ByteBuffer params, @Nullable ByteBuffer strings, @Nullable String library, Options options,
+      @Nullable OnDevice device) {
     if (!graph.isDirect() || !params.isDirect() || strings != null && !strings.isDirect())
       throw SternaException.argument("graph, params and strings need direct buffers");
     Map<?, ?> facts = Json.object("graph.json", graph);
@@ -165,12 +176,15 @@ public final class Model implements AutoCloseable {
       weights = Tensor.aligned(params.remaining(), "params");
       weights.put(params.duplicate()).flip();
     }
-    byte[] path = Natives.path(library);
+    byte[] path = library == null ? null : Natives.path(library);
     byte[] symbol = Natives.path("sterna_" + name + "_library");
+    boolean some = device != null;
     long address = Natives.loadTable(
         graph, graph.position(), graph.remaining(), weights, weights.position(), weights.remaining(), path, symbol,
-        options.threads);
-    return new Model(address, table, weights);
+        options.threads, some ? Natives.path(device.kind) : null, some ? Natives.path(device.name) : null,
+        some ? device.module : null, some ? device.module.position() : 0, some ? device.module.remaining() : 0,
+        some ? device.cache : null);
+    return new Model(address, table, weights, some ? device.kind : CPU);
   }
 
   /**
@@ -236,6 +250,30 @@ public final class Model implements AutoCloseable {
    */
   public @NotNull String name() {
     return name;
+  }
+
+  /**
+   * Returns where the model runs.
+   *
+   * @return the kind of device, such as "opencl", or "cpu"
+   */
+  public @NotNull String backend() {
+    return backend;
+  }
+
+  /**
+   * Returns why a model that has kernels for a device runs on the CPU.
+   *
+   * @return the message of what was refused; empty where it runs on the device, or has no kernels for one
+   */
+  public @NotNull String reason() {
+    return reason;
+  }
+
+  /** Why it runs on the CPU. */
+  Model because(String why) {
+    reason = why;
+    return this;
   }
 
   /**

@@ -27,9 +27,13 @@ final class Natives {
 
   static native long load(byte[] directory, int threads);
 
+  /**
+   * Without kernels in a library, that is null; without those of a device, all that follows `threads` is: its kind, the file of
+   * its kernels, and a folder for what its driver makes of them, which may be null as well.
+   */
   static native long loadTable(
       ByteBuffer graph, long graphAt, long graphBytes, ByteBuffer params, long paramsAt, long paramsBytes, byte[] library,
-      byte[] symbol, int threads);
+      byte[] symbol, int threads, byte[] kind, byte[] moduleName, ByteBuffer module, long moduleAt, long moduleBytes, byte[] cache);
 
   static native void unload(long model);
 
