@@ -57,7 +57,7 @@ def test_both_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["android", "ios"])
 def test_packages_without_kernels_of_devices(kind: str, made: Path, tmp_path: Path) -> None:
     refused = said("package", made, "--for", kind, "-o", tmp_path / "package", status=1)
-    assert f"is a bundle for devices of cuda; packages for {kind} have no kernels of devices" in refused
+    assert f"is a bundle for devices of cuda; packages for {kind} have no kernels of these" in refused
     assert "it then runs on the CPU; --for c writes sources that drive its device" in refused
 
 

@@ -211,7 +211,7 @@ def test_the_same_model_gives_the_same_bytes(repository: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--for", "android", "-t", "arm64"], "E0203", "opencl, opencl-adreno or opencl-mali"),
+        (["--for", "android", "-t", "arm64"], "E0203", "opencl, opencl-adreno, opencl-mali"),
         (["--for", "android", "-t", "cuda"], "E0507", "--target opencl-adreno"),
         (["--for", "android", "-t", "webgpu"], "E0507", "--target opencl-adreno"),
         (["--for", "android", "--gpu", "bundle"], "E0203", "leave it out"),

@@ -41,7 +41,7 @@ _FIRMWARE = {"arduino": "cortex-m4", "platformio": "cortex-m4", "zephyr": "corte
              "cmsis-pack": "cortex-m4", "cmake": "cortex-m4"}  # fmt: skip
 _OF_BUNDLES = {"npm": "browser", "c": "host", "deb": "host", **_FIRMWARE}
 #: Devices that machines of a kind have beside their processors.
-_DEVICES = {"android": "opencl, opencl-adreno or opencl-mali", "ios": "metal"}
+_DEVICES = {"android": ("opencl", "opencl-adreno", "opencl-mali"), "ios": ("metal",)}
 _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
 
 
@@ -89,7 +89,8 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
     "-t",
     "machine",
     metavar="NAME|FILE",
-    help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one.",
+    help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one. android: a target "
+    "with a device, beside all processors.",
 )
 @click.option(
     "--gpu", type=click.Path(path_type=Path), metavar="BUNDLE",
@@ -137,7 +138,8 @@ def command(
 
     For Android the model is compiled for four ABIs. What is written is a Maven repository: a library (.aar) with a
     class of the model's signature, kernels and one set of weights, and one with the runtime, which all models of an
-    app share. With --app it is a project of Android Studio's: an app that runs the model, with that repository in it.
+    app share. With a --target for OpenCL the model runs on the phone's GPU, or on the CPU of a phone that has none.
+    With --app it is a project of Android Studio's: an app that runs the model, with that repository in it.
 
     For iOS the model is compiled for phones, the simulator and macOS. What is written are two Swift packages with
     XCFrameworks: one of the model, with a typed class and everything linked in, and one of the runtime, which all
@@ -219,7 +221,7 @@ def _device(make_options: Callable[..., Options], machine: str, ecosystem: str) 
     target = load_target(machine)
     if target.device is None or target.static:
         title = f"a package for {ecosystem} is compiled for all processors of its machines; --target names one"
-        raise error("E0203", title, fix=f"leave out --target, or name a device: -t {_DEVICES[ecosystem]}")
+        raise error("E0203", title, fix=f"leave out --target; or name a device: -t {', '.join(_DEVICES[ecosystem])}")
     return make_options(target=target)
 
 
@@ -229,9 +231,11 @@ def _no_model(bundle: Path, ecosystem: str) -> SternaError:
     if not kinds:
         title = f"{bundle} is a bundle, of kernels for one processor; a package for {ecosystem} holds several"
         return error("E0203", title, fix="name the model that it was compiled from")
-    title = (
-        f"{bundle} is a bundle for devices of {', '.join(kinds)}; packages for {ecosystem} have no kernels of devices"
-    )
+    title = f"{bundle} is a bundle for devices of {', '.join(kinds)}; "
+    if kinds[0] in _DEVICES[ecosystem]:
+        title += f"a package for {ecosystem} also holds kernels for processors"
+        return error("E0203", title, fix=f"name the model that it was compiled from: -t {kinds[0]}")
+    title += f"packages for {ecosystem} have no kernels of these"
     sources = "; --for c writes sources that drive its device" if set(kinds) <= set(DEVICES) else ""
     return error("E0203", title, fix=f"name the model that it was compiled from: it then runs on the CPU{sources}")
 
