@@ -18,6 +18,23 @@ static int has_all(const char *features) {
   return 1;
 }
 
+static const sterna_linked_device *device_of(const sterna_linked *model, const sterna_options *options) {
+  int known = model->size >= offsetof(sterna_linked, device) + sizeof model->device;
+  int driven = options != NULL && options->size >= offsetof(sterna_options, files) + sizeof options->files &&
+               options->n_devices > 0;
+  return known && driven ? model->device : NULL;
+}
+
+static sterna_status load_device(const sterna_linked_device *device, const sterna_options *options, sterna_model **out,
+                                 sterna_error *error) {
+  sterna_options own = *options;
+  own.files = &device->kernels;
+  own.n_files = 1;
+  own.size = sizeof own;
+  return sterna_load_table(device->graph, device->graph_bytes, device->params, device->params_bytes,
+                           device->library != NULL ? device->library() : NULL, &own, out, error);
+}
+
 sterna_status sterna_load_linked(const void *linked, const sterna_options *options, sterna_model **out,
                                  sterna_error *error) {
   const sterna_linked *model = linked;
@@ -30,8 +47,20 @@ sterna_status sterna_load_linked(const void *linked, const sterna_options *optio
     }
     return STERNA_BAD_ARGUMENT;
   }
+  const sterna_linked_device *device = device_of(model, options);
+  sterna_error why;
+  memset(&why, 0, sizeof why);
+  if (device != NULL) {
+    sterna_status status = load_device(device, options, out, &why);
+    if (status != STERNA_WRONG_MACHINE && status != STERNA_RESOURCES && status != STERNA_BAD_LIBRARY) {
+      if (error != NULL) *error = why;
+      return status;
+    }
+  }
   const sterna_linked_graph *graph = model->graphs, *last = graph + model->n_graphs - 1;
   while (graph < last && !has_all(graph->features)) graph++;
-  return sterna_load_table(graph->graph, graph->graph_bytes, model->params, model->params_bytes, graph->library(), options, out,
-                           error);
+  sterna_status status = sterna_load_table(graph->graph, graph->graph_bytes, model->params, model->params_bytes,
+                                           graph->library(), options, out, error);
+  if (status == STERNA_OK && device != NULL && error != NULL) *error = why;
+  return status;
 }

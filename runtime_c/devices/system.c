@@ -43,10 +43,13 @@ system_function system_symbol(void *library, const char *name) {
   return function;
 }
 
+#ifndef STERNA_NO_FILES
 static unsigned long process(void) { return (unsigned long)getpid(); }
 static int replace(const char *from, const char *to) { return rename(from, to); }
 #endif
+#endif
 
+#ifndef STERNA_NO_FILES /* no driver that keeps something is part of such apps */
 unsigned char *system_read(const char *path, size_t *bytes) {
   FILE *file = fopen(path, "rb");
   unsigned char *data = NULL;
@@ -73,6 +76,8 @@ void system_write(const char *path, const void *data, size_t bytes) {
   good = fclose(file) == 0 && good;
   if (!good || replace(temporary, path) != 0) (void)remove(temporary);
 }
+
+#endif
 
 sterna_status system_fail(sterna_error *error, sterna_status status, const char *format, ...) {
   if (error == NULL) return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sterna_linked.h"
+#include "sterna_metal.h"
 
 const void *LINKED(void);
 
@@ -56,6 +57,65 @@ int apple_vsnprintf(char *to, size_t bytes, const char *format, const uint64_t *
 }
 #endif
 
+/* ---- A device that has memory here and computes nothing, by the kind of Metal's ---- */
+
+typedef struct block {
+  struct block *next;
+  unsigned char data[];
+} block;
+
+static unsigned launched;
+
+static sterna_status open_fake(const sterna_device_module *module, void **device, sterna_error *error) {
+  (void)error;
+  if (strcmp(module->name, "kernels.metal") != 0 || sterna_hash64(module->text, module->bytes) != module->hash) abort();
+  *device = calloc(1, sizeof(block *));
+  return STERNA_OK;
+}
+static void close_fake(void *device) {
+  for (block *b = *(block **)device, *next; b != NULL; b = next) {
+    next = b->next;
+    free(b);
+  }
+  free(device);
+}
+static sterna_status allocate_fake(void *device, uint64_t bytes, void **memory, sterna_error *error) {
+  (void)error;
+  block *b = calloc(1, sizeof *b + (size_t)bytes);
+  b->next = *(block **)device;
+  *(block **)device = b;
+  *memory = b;
+  return STERNA_OK;
+}
+static sterna_status copy_in_fake(void *device, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
+  (void)device, (void)error;
+  memcpy(((block *)to->memory)->data + to->first, from, (size_t)bytes);
+  return STERNA_OK;
+}
+static sterna_status copy_out_fake(void *device, void *to, const sterna_device_span *from, uint64_t bytes, sterna_error *error) {
+  (void)device, (void)error;
+  memcpy(to, ((block *)from->memory)->data + from->first, (size_t)bytes);
+  return STERNA_OK;
+}
+static sterna_status launch_fake(void *device, const sterna_device_launch *launch, sterna_error *error) {
+  (void)device, (void)launch, (void)error;
+  launched++;
+  return STERNA_OK;
+}
+static sterna_status wait_fake(void *device, uint64_t *nanoseconds, sterna_error *error) {
+  (void)device, (void)error;
+  if (nanoseconds != NULL) *nanoseconds = 0;
+  return STERNA_OK;
+}
+
+/* What the variable DEVICE asks for: Metal, which is not here, or the fake. */
+static const sterna_device_api *driver(const char *wanted) {
+  static sterna_device_api fake = {sizeof fake, "metal", open_fake, close_fake, allocate_fake, copy_in_fake, copy_out_fake,
+                                   launch_fake, wait_fake, NULL, NULL, NULL, NULL, NULL, NULL};
+  fake.support = sterna_metal()->support;
+  return strcmp(wanted, "metal") == 0 ? sterna_metal() : &fake;
+}
+
 int main(int argc, char **argv) {
   sterna_error error;
   sterna_model *model;
@@ -66,10 +126,15 @@ int main(int argc, char **argv) {
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.threads = 2;
+  const char *wanted = getenv("DEVICE");
+  const sterna_device_api *devices[1] = {wanted != NULL ? driver(wanted) : NULL};
+  options.devices = devices;
+  options.n_devices = wanted != NULL;
   if (sterna_load_linked(LINKED(), &options, &model, &error) != STERNA_OK) {
     fprintf(stderr, "%s\n", error.message);
     return 1;
   }
+  if (wanted != NULL) printf("%s\n", error.status != STERNA_OK ? error.message : "on the device");
   sterna_tensor tensor;
   for (uint32_t n = 0; n < sterna_input_count(model); n++) {
     FILE *file = (int)n + 2 < argc ? fopen(argv[n + 2], "rb") : NULL;
@@ -85,6 +150,7 @@ int main(int argc, char **argv) {
     if (sterna_output_info(model, n, &tensor) != STERNA_OK || file == NULL) return 8;
     if (fwrite(sterna_output_buffer(model, n), 1, tensor.bytes, file) != tensor.bytes || fclose(file) != 0) return 9;
   }
+  if (wanted != NULL) printf("%u launches\n", launched);
   sterna_unload(model);
   return 0;
 }

@@ -21,12 +21,13 @@ from sterna.api import options_of
 from sterna.cli import program
 from sterna.errors import SternaError
 from sterna.package import ios
-from sterna.package.slices import members, slices
+from sterna.package.slices import slices
 from sterna.toolchain.check import undefined_symbols
-from sterna.toolchain.mach_o import read_mach_o
+from sterna.toolchain.mach_o import MachO, read_mach_o
 from sterna.toolchain.zig import zig
 from sterna_runtime.random_inputs import random_inputs
 from support import mach_o_objects
+from support.frameworks import FEATURES, PARTS, library, objects, of_processor
 from support.string_models import labels
 from support.swift import compile_packages, need_swift
 from support.tflite_builder import Scale
@@ -37,7 +38,6 @@ from support.trained import digits
 pytestmark = pytest.mark.family("apple")
 
 MODELS = {"digits": "Digits", "gulls": "Gulls"}
-PARTS = {f"{each.name}, {part.processor}": (each, part) for each in slices() for part in each.parts}
 #: Platform and oldest system of objects: the simulator on an Apple processor came with version 14.
 SYSTEMS = {
     "ios-arm64, arm64": ("ios", (13, 0)),
@@ -51,8 +51,6 @@ WANT_REASONS = frozenset(
     ("stat", "fstat", "lstat", "fstatat", "getattrlist", "fgetattrlist", "getattrlistat", "getattrlistbulk", "statfs",
      "statvfs", "fstatfs", "fstatvfs", "mach_absolute_time", "mach_continuous_time")
 )  # fmt: skip
-#: Of processors since 2019, as the system names them.
-FEATURES = "hw.optional.arm.FEAT_DotProd hw.optional.arm.FEAT_FP16 hw.optional.arm.FEAT_FHM"
 
 
 def product() -> onnx.ModelProto:
@@ -92,31 +90,6 @@ def dynamic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packaged(tmp_path_factory.mktemp("dynamic"), "--dynamic")
 
 
-def library(packages: Path, package: str, name: str, system: str) -> Path:
-    return packages / package / f"{name}.xcframework" / system / f"{name}.framework" / name
-
-
-def objects(packages: Path, package: str, name: str, key: str) -> list[bytes]:
-    """The objects of a library for a processor; a dynamic library itself."""
-    data = of_processor(packages, package, name, key)
-    return members(data) if data.startswith(b"!<arch>") else [data]
-
-
-def of_processor(packages: Path, package: str, name: str, key: str) -> bytes:
-    """A library for one of its processors."""
-    each, part = PARTS[key]
-    data = library(packages, package, name, each.name).read_bytes()
-    if data[:4] != b"\xca\xfe\xba\xbe":
-        return data
-    (count,) = struct.unpack_from(">I", data, 4)
-    rows = [struct.unpack_from(">IIIII", data, 8 + 20 * n) for n in range(count)]
-    at, size, align = next(
-        row[2:] for row in rows if row[0] == {"arm64": 0x0100000C, "x86_64": 0x01000007}[part.processor]
-    )
-    assert (at % 16384, align) == (0, 14)
-    return data[at : at + size]
-
-
 def system_functions() -> set[str]:
     """What libSystem of macOS has, by zig's list of it."""
     stubs = Path(zig()[0]).parent / "lib" / "libc" / "darwin" / "libSystem.tbd"
@@ -134,8 +107,9 @@ def test_every_object_is_of_its_system(key: str, packages: Path) -> None:
         wanted = set(undefined_symbols(read))
         assert wanted <= system if package == "sterna-runtime" else not wanted
         assert wanted.isdisjoint(WANT_REASONS), "PrivacyInfo.xcprivacy gives no reasons"
-        assert wanted.isdisjoint({"open", "fopen", "dlopen", "mmap"})
-        assert not any(each.writable for each in read)
+        assert wanted.isdisjoint({"open", "fopen", "mmap"})
+        # What drives Metal remembers how it is spoken to.
+        assert not any(each.writable and "sterna_metal" not in _own(each) for each in read)
         exports += [
             s.name
             for each in read
@@ -143,6 +117,21 @@ def test_every_object_is_of_its_system(key: str, packages: Path) -> None:
             if s.defined and not s.name.startswith(("l_", "ltmp", "L")) and s.name.startswith("sterna_")
         ]
     assert len(exports) == len(set(exports)), "all of them go into one app"
+
+
+@pytest.mark.parametrize("key", PARTS)
+def test_no_app_has_what_drives_metal_that_does_not_call_for_it(key: str, packages: Path) -> None:
+    read = [read_mach_o(data) for data in objects(packages, "sterna-runtime", "SternaC", key)]
+    defined = [{symbol.name for symbol in each.symbols if symbol.defined} for each in read]
+    apart = [n for n, names in enumerate(defined) if names & {"sterna_metal", "sterna_device_nodes", "system_open"}]
+    assert len(apart) == 3
+    others = [each for n, each in enumerate(read) if n not in apart]
+    called = {symbol.name for each in others for symbol in each.symbols if not symbol.defined}
+    assert called.isdisjoint({"dlopen", "dlsym"}.union(*(defined[n] for n in apart)) - set().union(*map(_own, others)))
+
+
+def _own(read: MachO) -> set[str]:
+    return {symbol.name for symbol in read.symbols if symbol.defined}
 
 
 @pytest.mark.parametrize("system", [each.name for each in slices()])
@@ -325,7 +314,7 @@ def test_strings_are_linked_in(tmp_path: Path) -> None:
 
 def test_swift_sources_fit_the_headers(packages: Path) -> None:
     sources = sorted(packages.rglob("*.swift"))
-    assert len(sources) == 6 + 2 * 2
+    assert len(sources) == 7 + 2 * 2
     digits = (packages / "digits/Sources/DigitsModel/Digits.swift").read_text()
     assert "public var inputImage: UnsafeMutableBufferPointer<Float>" in digits
     assert "public var outputScoresBest: Int" in digits

@@ -89,7 +89,7 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
     "-t",
     "machine",
     metavar="NAME|FILE",
-    help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one. android: a target "
+    help="npm, c, deb: machine to compile a model for. Default: browser for npm, else this one. android, ios: a target "
     "with a device, beside all processors.",
 )
 @click.option(
@@ -143,7 +143,7 @@ def command(
 
     For iOS the model is compiled for phones, the simulator and macOS. What is written are two Swift packages with
     XCFrameworks: one of the model, with a typed class and everything linked in, and one of the runtime, which all
-    models of an app share.
+    models of an app share. With a --target for Metal the model runs on the GPU, or on the CPU where there is none.
 
     For Arduino, PlatformIO, Zephyr, ESP-IDF, CMSIS-Pack and CMake a library of C sources for a microcontroller, with
     an example that runs the model on a recorded input. --target names the core.
@@ -200,7 +200,7 @@ def command(
             raise error("E0203", "packages for iOS always hold all variants", fix="leave out --all-variants")
         from sterna.package.ios import ios_package  # noqa: PLC0415 (brings the compiler)
 
-        written = ios_package(bundle, make_options(), place, package_name, version, dynamic)
+        written = ios_package(bundle, make_options(), place, package_name, version, dynamic, device)
     else:
         from sterna.package.android import android_package  # noqa: PLC0415 (brings the compiler)
 

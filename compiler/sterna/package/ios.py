@@ -24,7 +24,7 @@ from sterna.bundle.writer import strings_files
 from sterna.codegen.render import render_template, resource
 from sterna.compiled import Compiled
 from sterna.driver import symbols_of
-from sterna.errors import Diagnostic, SternaError
+from sterna.errors import Diagnostic, SternaError, error
 from sterna.ir import dtypes
 from sterna.options import Options
 from sterna.package import wrappers
@@ -48,8 +48,8 @@ _ELEMENTS = {
 }  # fmt: skip
 #: What Model.swift.j2 calls by a short name, and names that Swift looks up before a class of that name.
 _USED = frozenset(
-    ("Model", "Tensor", "Golden", "SternaError", "Sterna", "UnsafeMutableBufferPointer", "UnsafeRawBufferPointer",
-     "Int", "Type", "Protocol", "Self", "Any", "Array", "String", *_ELEMENTS.values())
+    ("Model", "Device", "Tensor", "Golden", "SternaError", "Sterna", "UnsafeMutableBufferPointer",
+     "UnsafeRawBufferPointer", "Bool", "Int", "Type", "Protocol", "Self", "Any", "Array", "String", *_ELEMENTS.values())
 )  # fmt: skip
 #: What a property's name ends in where there are several of a tensor.
 _ENDS = ("", "Tensor", "Best", "Fill")
@@ -73,6 +73,18 @@ class _Linked:
 
 
 @dataclass(frozen=True)
+class _OnDevice:
+    """What a model has for a device, in its library; `symbols`: with what its names begin."""
+
+    symbols: str
+    module: str
+    params_bytes: int
+    graph_bytes: int
+    module_bytes: int
+    library: bool
+
+
+@dataclass(frozen=True)
 class Tree:
     """A folder of a package: contents by path, and symbolic links with what they point to."""
 
@@ -87,6 +99,7 @@ def ios_package(
     name: str | None = None,
     version: str = "1.0.0",
     dynamic: bool = False,
+    device: Options | None = None,
 ) -> Path:
     """Compiles a model for iOS and macOS, and writes its Swift package beside that of the runtime.
 
@@ -96,17 +109,20 @@ def ios_package(
         options: of the compilation; their target does not matter.
         name: of the package; by default the model's.
         dynamic: frameworks are loaded by the app, not linked into it.
+        device: how it is compiled for a device, too, which then runs it where there is one.
 
     Raises:
         SternaError: what compiling the model raises; E0203 the name or the version is none for Swift packages;
+            E0507 no such system has that device, or nothing of the model runs there;
             E0402 there is no zig; E0204 the place is taken or cannot be written.
     """
     named = wrappers.name_of(model, options, name)
     artifact = _artifact(named, name, version)
+    _check_device(device)
     options = replace(options, name=named)
     place = Path(output)
     wrappers.keep_apart(class_name(named), _classes(place, artifact), place)
-    own = _model_tree(model, options, artifact, version, dynamic)
+    own = _model_tree(model, options, artifact, version, dynamic, device)
     shared = _runtime_tree(dynamic)
     fix = Advice("remove that package, or name another directory with ", Option("output", "elsewhere"))
     with placing(place, fix):
@@ -156,22 +172,29 @@ def _runtime_tree(dynamic: bool) -> Tree:
     return Tree({**files, **framework.contents}, framework.links)
 
 
-def _model_tree(model: str | os.PathLike[str], options: Options, artifact: str, version: str, dynamic: bool) -> Tree:
+def _model_tree(
+    model: str | os.PathLike[str],
+    options: Options,
+    artifact: str,
+    version: str,
+    dynamic: bool,
+    device: Options | None,
+) -> Tree:
     compilations: dict[str, Compiled] = {}
+    named = wrappers.name_of(model, options, None)
 
     def objects(part: Part) -> list[bytes]:
         compiled = compile_part(model, options, part)
         compilations.setdefault(compiled.model, compiled)
-        return linked_objects(compiled, part)
+        return linked_objects(compiled, part, None if device is None else compile_device(model, device, named, part))
 
-    named = wrappers.name_of(model, options, None)
     kind = class_name(named)
     header = _text("model.h", model=named)
     framework = _xcframework(f"{kind}Kernels", version, {f"{kind}Kernels.h": header}, objects, dynamic)
     (compiled,) = compilations.values()
     files = {
         "Package.swift": _text("model.swift", artifact=artifact, type=kind),
-        f"Sources/{kind}Model/{kind}.swift": source(compiled),
+        f"Sources/{kind}Model/{kind}.swift": source(compiled, device is not None),
     }
     return Tree({**files, **framework.contents}, framework.links)
 
@@ -181,13 +204,14 @@ def class_name(model: str) -> str:
     return wrappers.class_name(model, _USED)
 
 
-def source(compiled: Compiled) -> bytes:
-    """The source of the model's class."""
+def source(compiled: Compiled, device: bool = False) -> bytes:
+    """The source of the model's class; `device`: it has kernels for one."""
     tensors = []
     for t in wrappers.tensors(compiled.graph, _ENDS):
         element = "String" if t.dtype == dtypes.STRING else _ELEMENTS.get(t.dtype, "UInt8")
         tensors.append(_Tensor(**vars(t), element=element, bits=element.lower() not in (t.dtype, *_plain(t.dtype))))
-    return _text("Model.swift", model=compiled.model, type=class_name(compiled.model), tensors=tensors)
+    kind = class_name(compiled.model)
+    return _text("Model.swift", model=compiled.model, type=kind, tensors=tensors, device=device)
 
 
 def _plain(dtype: str) -> tuple[str, ...]:
@@ -205,8 +229,51 @@ def compile_part(model: str | os.PathLike[str], options: Options, part: Part) ->
     return compile_with(model, replace(options, target=target, alternatives=others))
 
 
-def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
-    """The objects of a model: kernels, and graphs and weights as constants."""
+def _check_device(options: Options | None) -> None:
+    """Raises E0507: Apple's systems have no devices of this kind."""
+    if options is not None and (options.target.device is None or options.target.device.kind != "metal"):
+        fix = Advice(Option("target", "metal"), " for the GPU; without it the package is for the CPU of every machine")
+        raise error("E0507", f"iPhones and Macs do not run kernels for {options.target.name}", fix=fix)
+
+
+def compile_device(model: str | os.PathLike[str], options: Options, named: str, part: Part) -> Compiled:
+    """The model for the device of a target, with what stays on the CPU for a processor. In one program with the model
+    for the CPU, its symbols begin otherwise.
+
+    Raises:
+        SternaError: what compiling the model raises; E0507 nothing of it runs on the device.
+    """
+    assert options.target.device is not None
+    own = f"{named}_{options.target.device.kind}"
+    host = replace(part.target, library=f"{own}.a")
+    compiled = compile_with(model, replace(options, name=own, host=host))
+    if not compiled.module:
+        fix = Advice("leave out ", Option("target"), ": the package is then for the CPU")
+        raise error("E0507", "nothing of the model runs on a GPU", os.fspath(model), fix=fix)
+    return compiled
+
+
+def _on_device(compiled: Compiled, named: str) -> tuple[_OnDevice, dict[str, bytes], list[bytes]]:
+    """What a model has for a device, the files with it, and objects of what stays on the CPU."""
+    assert compiled.options.target.device is not None
+    module, symbols = compiled.options.target.device.module, f"sterna_{compiled.model}"
+    kernels = {module: compiled.module.encode()}
+    libraries = {library.name: library.data for library in compiled.libraries}
+    given = {"params.bin": compiled.params, **kernels, **libraries, **strings_files(compiled.graph)}
+    text = graph_json(replace(compiled, model=named), given)
+    described = _OnDevice(
+        symbols, module, len(compiled.params), len(text), len(kernels[module]), bool(compiled.libraries)
+    )
+    files = {f"{symbols}.bin": compiled.params, f"{symbols}.json": text, **kernels}
+    return described, files, [each for library in libraries.values() for each in members(library)]
+
+
+def linked_objects(compiled: Compiled, part: Part, device: Compiled | None = None) -> list[bytes]:
+    """The objects of a model: kernels, and graphs and weights as constants.
+
+    Args:
+        device: the same model for a device.
+    """
     objects: list[bytes] = []
     graphs: list[_Linked] = []
     strings = strings_files(compiled.graph)
@@ -220,9 +287,14 @@ def linked_objects(compiled: Compiled, part: Part) -> list[bytes]:
         graphs.append(_Linked(symbols, " ".join(target.cpu_features), len(text)))
         beside[f"{symbols}.json"] = text
         objects += members(library.data)
+    there = None
+    if device is not None:
+        there, files, further = _on_device(device, compiled.model)
+        beside |= files
+        objects += further
     kind = class_name(compiled.model)
     sizes = {"params_bytes": len(compiled.params), "strings_bytes": sum(map(len, strings.values()))}
-    made = _text("model.c", model=compiled.model, type=kind, graphs=graphs, **sizes)
+    made = _text("model.c", model=compiled.model, type=kind, graphs=graphs, device=there, **sizes)
     beside[f"{kind}Kernels.h"] = _text("model.h", model=compiled.model)
     with scratch_folder("ios") as folder:
         path = folder / "model.c"

@@ -16,7 +16,7 @@ from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.toolchain.compilers import compiler_version, run
 from sterna.toolchain.zig import zig
-from sterna_runtime.recipe import FLAGS, SOURCES
+from sterna_runtime.recipe import DEVICES, FLAGS, SOURCES
 
 _FLAGS = (
     *(flag for flag in FLAGS if flag not in ("-DSTERNA_SHARED", "-DSTERNA_BUILDING")),
@@ -157,9 +157,11 @@ def slices() -> tuple[Slice, ...]:
 
 
 def runtime_objects(part: Part) -> list[bytes]:
-    """The C runtime with threads and without files, and the loading of linked models."""
+    """The C runtime with threads and without files, the loading of linked models, and what drives Metal: objects of
+    their own, which no app of static frameworks has that does not call for them."""
     native, own = resource("runtime_c"), resource("runtime_apple")
     sources = [*(native / "src" / f"{name}.c" for name in SOURCES), native / "port" / "posix.c"]
+    sources += [native / "devices" / f"{name}.c" for name in DEVICES["metal"]]
     sources.append(own / "src" / "sterna_linked.c")
     return part.compile(sources, (native / "include", own / "include"))
 
@@ -167,5 +169,6 @@ def runtime_objects(part: Part) -> list[bytes]:
 def public_headers() -> dict[str, bytes]:
     """The headers of the runtime that apps see, by name."""
     native, own = resource("runtime_c") / "include", resource("runtime_apple") / "include"
-    paths = (native / "sterna_kernel.h", native / "sterna.h", own / "sterna_linked.h")
+    names = ("sterna_kernel.h", "sterna.h", "sterna_device.h", "sterna_metal.h")
+    paths = (*(native / name for name in names), own / "sterna_linked.h")
     return {path.name: path.read_bytes() for path in paths}

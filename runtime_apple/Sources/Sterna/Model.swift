@@ -5,21 +5,39 @@ public final class Model {
   let handle: OpaquePointer
   /// Of a model with tensors of strings.
   let words: Words?
+  /// Where it runs: "metal", or "cpu".
+  public let backend: String
+  /// Why a model that has kernels for a device, which was asked for, runs on the CPU; else empty.
+  public let reason: String
 
   /// Loads a model.
   ///
   /// - Parameters:
   ///   - linked: what the model's function `sterna_<model>_linked()` returns.
   ///   - threads: workers, including the caller; 1 makes no thread.
-  public init(linked: UnsafeRawPointer, threads: Int = 1) throws {
+  ///   - device: where it runs if it has kernels for such a device, and if there is one that can.
+  public init(linked: UnsafeRawPointer, threads: Int = 1, device: Device? = nil) throws {
     var options = sterna_options()
     options.size = MemoryLayout<sterna_options>.size
     options.threads = UInt32(clamping: threads)
     var problem = sterna_error()
     var loaded: OpaquePointer?
-    let status = sterna_load_linked(linked, &options, &loaded, &problem)
+    var status = STERNA_OK
+    if let device = device {
+      var driver: UnsafePointer<sterna_device_api>? = device.driver
+      withUnsafePointer(to: &driver) { drivers in
+        options.devices = drivers
+        options.n_devices = 1
+        status = sterna_load_linked(linked, &options, &loaded, &problem)
+      }
+    } else {
+      status = sterna_load_linked(linked, &options, &loaded, &problem)
+    }
     guard status == STERNA_OK, let found = loaded else { throw SternaError(problem) }
     handle = found
+    let refused = problem.status != STERNA_OK
+    reason = refused ? SternaError(problem).description : ""
+    backend = refused || !Device.serves(linked) ? "cpu" : device?.kind ?? "cpu"
     words = Words(linked: linked)
   }
 
