@@ -55,7 +55,7 @@ def test_the_classes_are_small(built: Path) -> None:
         classes = [entry for entry in archive.infolist() if entry.filename.endswith(".class")]
         assert all(archive.read(entry)[4:8] == struct.pack(">HH", 0, 55) for entry in classes), "not of Java 11"
     remote = [entry for entry in classes if "/Rpc" in entry.filename]  # an app that makes no device drops them
-    assert sum(entry.compress_size for entry in classes if entry not in remote) < 25_000
+    assert sum(entry.compress_size for entry in classes if entry not in remote) < 27_000
     assert sum(entry.compress_size for entry in remote) < 20_000
 
 
