@@ -6,8 +6,8 @@ the words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sterna.errors import SternaError
@@ -28,10 +28,10 @@ class Stay:
     """
 
     reason: Reason
-    facts: tuple[tuple[str, Any], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def json(self) -> dict[str, Any]:
-        return {"reason": self.reason, **dict(self.facts)}
+        return {"reason": self.reason, **self.facts}
 
 
 CONTROLLED = Stay("control")
@@ -39,17 +39,17 @@ CONTROLLED = Stay("control")
 
 def gives(sizes: Iterable[Symbol]) -> Stay:
     """It computes the size of dimensions."""
-    return Stay("size", (("dims", _names(sizes)),))
+    return Stay("size", {"dims": _names(sizes)})
 
 
 def lacking(types: Iterable[str]) -> Stay:
     """It has elements of types that the device has not."""
-    return Stay("type", (("types", sorted(types)),))
+    return Stay("type", {"types": sorted(types)})
 
 
 def crowded(buffers: int, most: int) -> Stay:
     """It has more buffers than the device passes to a kernel."""
-    return Stay("buffers", (("buffers", buffers), ("most", most)))
+    return Stay("buffers", {"buffers": buffers, "most": most})
 
 
 def unproved(sizes: Iterable[Symbol], problem: SternaError) -> Stay:
@@ -57,13 +57,14 @@ def unproved(sizes: Iterable[Symbol], problem: SternaError) -> Stay:
     first = problem.diagnostics[0]
     found = {*sizes}
     computed = {size for size in found if isinstance(size, ComputedSymbol)}
-    given = (("dims", _names(found - computed)), *((("computed", _names(computed)),) if computed else ()))
-    return Stay("unproved", (*given, ("code", first.code), ("problem", first.title)))
+    others = {"computed": _names(computed)} if computed else {}
+    told = {"dims": _names(found - computed), **others, "code": first.code, "problem": first.title}
+    return Stay("unproved", told)
 
 
 def asked(pattern: str) -> Stay:
     """Who compiles the model named it."""
-    return Stay("asked", (("pattern", pattern),))
+    return Stay("asked", {"pattern": pattern})
 
 
 def estimated(own: tuple[float, float], on_device: float) -> Stay:
@@ -74,7 +75,7 @@ def estimated(own: tuple[float, float], on_device: float) -> Stay:
         on_device: nanoseconds there, with what copies would take more.
     """
     reason: Reason = "slower" if own[0] < own[1] else "copies"
-    return Stay(reason, (("cpu_ns", round(own[0])), ("device_ns", round(on_device))))
+    return Stay(reason, {"cpu_ns": round(own[0]), "device_ns": round(on_device)})
 
 
 def _names(sizes: Iterable[Symbol]) -> list[str]:
