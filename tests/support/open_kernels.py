@@ -26,8 +26,8 @@ def program_of(kernel: Kernel, threads: Threads) -> P.Function:
 
 
 def computed(program: P.Function, sizes: Mapping[str, int], shape: tuple[int, ...], **arrays: np.ndarray) -> np.ndarray:
-    """The output "y" for sizes by their names, of threads in a random order. There is room for the greatest sizes; what
-    lies beyond those of a run is no number, and stays so."""
+    """The only output for sizes by their names, of threads in a random order. There is room for the greatest sizes;
+    what lies beyond those of a run is no number, and stays so."""
     memory = {b.name: np.full(b.elements, np.nan, np.float32) for b in (*program.inputs, *program.outputs)}
     for name, a in arrays.items():
         memory[name][: a.size] = a.reshape(-1)
@@ -35,5 +35,6 @@ def computed(program: P.Function, sizes: Mapping[str, int], shape: tuple[int, ..
     dims = {a for n in numbers for a in n.symbols() if isinstance(a, Symbol)}
     run_threads(program, memory, {d: sizes[d.name] for d in dims}, order=np.random.default_rng(3))
     elements = int(np.prod(shape))
-    assert np.isnan(memory["y"][elements:]).all()
-    return memory["y"][:elements].reshape(shape)
+    (found,) = (memory[b.name] for b in program.outputs)
+    assert np.isnan(found[elements:]).all()
+    return found[:elements].reshape(shape)

@@ -32,7 +32,7 @@ from sterna.errors import SternaError
 from sterna.frontends.onnx import read
 from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
-from support import device_bundles
+from support import device_bundles, open_attention
 from support.compiling import check
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.convolutions import CHANNELS, network
@@ -147,6 +147,10 @@ def test_tf32_is_asked_for(tmp_path: Path, cuda: Driver) -> None:
 
 def test_open_sizes() -> None:
     device_bundles.open_sizes("cuda")
+
+
+def test_attention_of_open_sizes() -> None:
+    open_attention.agrees("cuda", "decoder")
 
 
 @pytest.mark.parametrize(("text", "name"), [(CHOICE, "hot"), (TRIPS, "trips")])

@@ -30,12 +30,12 @@ def find_attention(partition: Partition, target: Target, decide: Decide = by_rul
     for group in partition.made.values():
         product = _product(group, partition.views)
         middle = partition.alone(product.inputs[0], product) if product is not None else None
-        if middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
+        if product is None or middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
             continue
         (softmax,) = middle.nodes
         first = partition.alone(softmax.inputs[0], softmax)
         scores = _product(first, partition.views) if first is not None else None
-        if first is None or scores is None or not _can(scores, group.nodes[0].output, target):
+        if first is None or scores is None or not _can(scores, product, target):
             continue
         chain = partition.in_order((*first.nodes, softmax, *group.nodes))
         if decide("joined", chain, (True, False), _pays(scores.output, target)):
@@ -52,8 +52,7 @@ def _product(group: Group, views: Views) -> Node | None:
     left, right = node.operands
     if left.is_constant or right.is_constant or not left.shape[:-2] == right.shape[:-2] == node.output.shape[:-2]:
         return None
-    sizes = (*left.shape, *right.shape)
-    if not all(n.is_const for n in sizes) or any(n == 1 for n in (*left.shape[-2:], right.shape[-1])):
+    if any(n == 1 for n in (*left.shape[-2:], right.shape[-1])):
         return None
     return node if views.storage(right).strides[-1] == 1 else None
 
@@ -62,14 +61,18 @@ def _softmax(node: Node) -> bool:
     return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
 
 
-def _can(product: Node, result: Value, target: Target) -> bool:
-    """Whether blocks of rows of the scores stay in L2; groups of threads have no scores to store, and compute in 16
-    bits on fragments of matrices."""
-    scores, columns = product.output, int(result.shape[-1])
-    if scores.dtype != result.dtype or scores.dtype not in ("float32", *HALF):
+def _can(product: Node, values: Node, target: Target) -> bool:
+    """Whether blocks of rows of the scores stay in L2; groups of threads have no scores to store, of open sizes
+    neither, and compute in 16 bits on fragments of matrices."""
+    scores, depth, width = product.output, product.operands[0].shape[-1], values.output.shape[-1]
+    if scores.dtype != values.output.dtype or scores.dtype not in ("float32", *HALF):
         return False
+    known = all(n.is_const for node in (product, values) for each in node.operands for n in each.shape)
+    if not known and (target.threads is None or scores.dtype in HALF or not (depth.is_const and width.is_const)):
+        return False
+    columns = int(width)
     if scores.dtype in HALF:
-        return keys_of(int(product.operands[0].shape[-1]), columns, scores.dtype, target) > 0
+        return keys_of(int(depth), columns, scores.dtype, target) > 0
     if target.threads is not None:
         return group_of(columns, target) is not None
     return block_rows(int(scores.shape[-1]), target, _FLOAT) >= LEAST_ROWS

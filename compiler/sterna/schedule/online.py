@@ -291,6 +291,11 @@ class _Blocks:
         return self.make("sums", own, body)
 
     def quotient(self, sums: Tensor, group: Int, column: Int, weights: int | Int) -> Expr:
-        """A sum by the sum of its weights."""
-        here = tuple(map(of, self.rows))
-        return _at(sums, *here, group, column) / _at(sums, *here, group, as_int(weights))
+        """A sum by the sum of its weights; of no keys it is 0."""
+        here, keys = tuple(map(of, self.rows)), self.found.key.extent
+        share = _at(sums, *here, group, column) / _at(sums, *here, group, as_int(weights))
+        if (least := keys.bounds()[0]) is not None and least > 0:
+            return share
+        return E.select(
+            E.compare("lt", E.const(0, "int32"), E.index_value(keys, "int32")), share, E.const(0, share.dtype)
+        )

@@ -55,7 +55,7 @@ def block_rows(keys: int, target: Target, itemsize: int) -> int:
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
     """The schedule of a kernel of two products with softmax between them, else None."""
     found = analyse(kernel, context)
-    if found is None:
+    if found is None or not is_known(found):
         return None
     s = Schedule(kernel)
     acc, out = stored_apart(s, found.values.stage)
@@ -132,11 +132,17 @@ def analyse(kernel: Kernel, context: Context) -> Attention | None:
         or (scores.reduction is not None and scores is not first)
     ):
         return None
-    if any(not a.extent.is_const for t in found for a in t.all_axes) or len(values.rows) != len(queries.rows):
+    if len(values.rows) != len(queries.rows):
         return None
     if scores.shape != first.shape or shares.shape != first.shape or len(kernel.outputs[0].axes) != len(last.axes):
         return None
     return Attention(scores, queries, shares, values)
+
+
+def is_known(found: Attention) -> bool:
+    """Whether all sizes are numbers."""
+    axes = (*found.queries.stage.all_axes, *found.values.stage.all_axes)
+    return all(a.extent.is_const for a in axes)
 
 
 def _combiner(t: Tensor) -> str:

@@ -17,7 +17,7 @@ from sterna.schedule.online import weighted_by_softmax
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
-from sterna.schedule.strategies.attention import Attention, analyse
+from sterna.schedule.strategies.attention import Attention, analyse, is_known
 from sterna.schedule.strategies.group_banks import in_banks
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together
 from sterna.schedule.strategies.operands import Contraction
@@ -65,8 +65,11 @@ def found_in(kernel: Kernel, context: Context) -> Attention | None:
     found = analyse(kernel, context)
     if found is None or found.values.columns is not found.values.stage.axes[-1] or not found.values.rows:
         return None
+    # Rows and keys may be of open sizes: the last block has fewer.
+    if not all(a.extent.is_const for a in (found.values.columns, *found.queries.inner)):
+        return None
     if dtypes.size(found.values.right.dtype) < _FLOAT:
-        fits = by_fragments.fits(found, context)
+        fits = is_known(found) and by_fragments.fits(found, context)
     else:
         known = group_of(size(found.values.columns.extent), context.target) is not None
         fits = known and dtypes.size(found.values.stage.dtype) == _FLOAT
