@@ -79,6 +79,15 @@ def test_no_queries_and_no_keys(queries: int, keys: int) -> None:
     np.testing.assert_allclose(found, expected(arrays, False), 1e-4, 1e-5)
 
 
+def test_a_mask_of_no_queries_and_no_keys() -> None:
+    """Both its sizes may be 0, which took half a minute to prove right."""
+    for queries, keys in ((0, 0), (33, 31)):
+        arrays = drawn(1, queries, keys, 12, 9, "added")
+        sizes = {"batch": 1, "queries": queries, "keys": keys}
+        found = computed(program(12, 9, "added", 0), sizes, (1, queries, 9), **arrays)
+        np.testing.assert_allclose(found, expected(arrays, False), 1e-4, 1e-5)
+
+
 @pytest.mark.parametrize("columns", [64, 128])
 def test_usual_heads(columns: int) -> None:
     arrays = drawn(1, 5, 33, 64, columns, "causal")

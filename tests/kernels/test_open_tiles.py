@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sterna.errors import SternaError
@@ -18,6 +18,7 @@ from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
 from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.group_tiles import FEW_ROWS
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.target import Threads
 from sterna.te.layout import Layout
@@ -59,6 +60,7 @@ def test_rows_of_which_there_may_be_none(most: int) -> None:
     y = compute("y", (rows, columns), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
     program, random = made(Kernel("dense", (x, w), (), (y,))), np.random.default_rng(2)
     verify_threads(program)
+    assert in_tiles(program) == (most >= FEW_ROWS)
     (dim,) = (a for a in rows.symbols() if isinstance(a, Symbol))
     b = random.standard_normal((depth, columns)).astype(np.float32)
     for count in (0, 1, most):
@@ -76,6 +78,25 @@ def test_rows_of_which_there_may_be_none(most: int) -> None:
 
 def in_tiles(program: P.Function) -> bool:
     return any(isinstance(s, P.Barrier) for s in P.walk(program.body))
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+@given(st.sampled_from([8, 33, 64, 70]), st.sampled_from([9, 64, 70]), st.booleans())
+@example(33, 70, True)
+def test_tiles_of_which_there_are_none_or_one(most: int, columns: int, open_columns: bool) -> None:
+    """Of a batch that may be empty, too, and of columns of which there may be none."""
+    batch, rows, depth = symbol("batch", 0, 3), symbol("rows", 0, most), 8
+    width = symbol("columns", 0, columns) if open_columns else as_int(columns)
+    x, w = placeholder("x", (batch, rows, depth)), placeholder("w", (batch, depth, width))
+    k = reduce_axis("k", depth)
+    y = compute("y", (batch, rows, width), lambda n, i, j: total(x[n, i, k.var] * w[n, k.var, j], k))
+    program, random = made(Kernel("dense", (x, w), (), (y,))), np.random.default_rng(most)
+    assert in_tiles(program)
+    for images, height, wide in ((3, most, columns), (2, 1, columns), (1, 0, columns), (0, 5, columns), (2, most, 0)):
+        across = wide if open_columns else columns
+        a, b = (random.standard_normal((images, *n)).astype(np.float32) for n in ((height, depth), (depth, across)))
+        sizes = {"batch": images, "rows": height, "columns": across}
+        np.testing.assert_allclose(computed(program, sizes, (images, height, across), x=a, w=b), a @ b, 1e-4, 1e-4)
 
 
 @settings(max_examples=10, deadline=None, derandomize=True, database=None)

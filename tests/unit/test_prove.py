@@ -8,6 +8,7 @@ import pytest
 
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import Int, Symbol, as_int, of
+from sterna.loops import prove
 from sterna.loops.combination import is_combination
 from sterna.loops.prove import Range, at_least_zero
 
@@ -70,6 +71,17 @@ def test_both_cases_of_a_minimum() -> None:
     assert at_least_zero(n - minimum(n, m), {})
     assert at_least_zero(maximum(n, m) + 1 - m, {})
     assert not at_least_zero(minimum(n, m) - m, {})
+
+
+def test_dimensions_are_not_0_where_a_loop_over_them_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever operand a minimum is need not be tried then."""
+    monkeypatch.setattr(prove, "_MOST_CASES", 0)
+    size, tile = of(Symbol("size", 0, 40)), Symbol("tile", 0, 1)
+    value = size - 1 - maximum(size - 1, 0)
+    assert at_least_zero(value, {tile: Range(Int({}, 0), (size + 31) // 32 * n - 1)})
+    assert at_least_zero(value, {}, [size - 1])
+    assert not at_least_zero(value, {tile: Range(Int({}, 0), (size + 32) // 32 - 1)})
+    assert not at_least_zero(value, {}, [size])
 
 
 def test_what_is_shown_is_true() -> None:

@@ -168,7 +168,7 @@ def _known_by(number: Symbol, elements: Sequence[Elements]) -> bool:
             values[atom] = of(high)
         elements = [each.with_digits(values) for each in elements]
         place = digits.index(digit)
-        digits[place : place + 1] = [high, low]
+        digits[place : place + 1] = [high, low] if low.hi != 0 else [high]
         ranges[low] = Range(ZERO, divisor - 1)
         if (whole := ranges.pop(digit, None)) is not None and divisor.is_const:
             ranges[high] = Range(ZERO, whole.greatest // int(divisor))

@@ -54,6 +54,9 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     lo = value.bounds()[0]
     if lo is not None and lo >= 0:
         return True
+    if some := _dimensions_of_some(value, ranges, known):
+        value, known = value.substitute(some), [fact.substitute(some) for fact in known]
+        ranges = {s: Range(r.least.substitute(some), r.greatest.substitute(some)) for s, r in ranges.items()}
     names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
     whole = _question(value, _open(ranges, names), names, known)
     if _by_cases(*whole, _MOST_CASES, False):
@@ -62,6 +65,28 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
     questions = [whole] if len(rest) == len(names) else [whole, _question(value, apart, rest, known)]
     questions = [(v, r, _relaxed(facts, v)) for v, r, facts in questions]
     return any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions)
+
+
+def _dimensions_of_some(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> dict[Atom, Int]:
+    """Dimensions that may be 0, but are not here: no loop around the position would run, or a condition not hold. Each
+    by one that is at least 1, of which minima and maxima with ends of tensors say more."""
+    may_be = [a for a in value.symbols() if a.lo == 0 and a.hi != 0 and a not in ranges]
+    if not may_be:
+        return {}
+    facts = [*known, *(r.greatest - r.least for r in ranges.values())]
+    facts = [fact for fact in facts if not any(isinstance(a, IndexAtom) for a in fact.atoms())]  # no division by 0
+
+    def is_some(dimension: Symbol) -> bool:
+        here = (fact.substitute({dimension: ZERO}).bounds()[1] for fact in facts if dimension in fact.symbols())
+        return any(most is not None and most < 0 for most in here)
+
+    return {a: of(_of_some(a)) for a in may_be if is_some(a)}
+
+
+@lru_cache(maxsize=1 << 8)
+def _of_some(dimension: Symbol) -> Symbol:
+    """Always the same one, since proofs are remembered."""
+    return Symbol(dimension.name, 1, dimension.hi)
 
 
 _Question = tuple[Int, Mapping[Symbol, Range], Sequence[Int]]

@@ -95,7 +95,7 @@ class _Task:
             self.walk(self.body, Place())
             self.close()
             self.found += [f"{_copy(p.statement)} is never waited for" for p in self.pending]
-            if self.n_tasks != as_int(1):
+            if self.n_tasks.bounds()[1] not in (0, 1):
                 self.check_tasks()
         except UnknownError as problem:
             self.found.append(str(problem))

@@ -154,11 +154,7 @@ def _is_tiled(c: Contraction) -> bool:
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
-    # All axes may be of open sizes: the last tile of rows and columns overhangs, and the last step of a sum is shorter.
-    # Whether none or one tile is there cannot be told from the number of tasks.
-    ends = [a.extent.bounds() for a in (c.columns, *rows) if not a.extent.is_const]
-    told = all(fewest != 0 or greatest is None or greatest > TILE for fewest, greatest in ends)
-    return told and not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
+    return not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
 
 
 def _read_by_left(c: Contraction) -> set[Axis]:
