@@ -170,6 +170,21 @@ static int life(const char *bundle) {
   return whole;
 }
 
+/* Aligned as weights are; the word before it is where it was allocated. */
+static void *take(size_t bytes) {
+  unsigned char *base = malloc(bytes + 2 * STERNA_ALIGNMENT), *data;
+  CHECK(base != NULL);
+  data = base + 2 * STERNA_ALIGNMENT - (uintptr_t)base % STERNA_ALIGNMENT;
+  memcpy(data - sizeof base, &base, sizeof base);
+  return data;
+}
+
+static void give(void *data) {
+  unsigned char *base;
+  memcpy(&base, (unsigned char *)data - sizeof base, sizeof base);
+  free(base);
+}
+
 static void *read_whole(const char *bundle, const char *name, size_t *bytes) {
   char path[4096];
   (void)snprintf(path, sizeof path, "%s/%s", bundle, name);
@@ -177,8 +192,8 @@ static void *read_whole(const char *bundle, const char *name, size_t *bytes) {
   CHECK(file != NULL && fseek(file, 0, SEEK_END) == 0);
   *bytes = (size_t)ftell(file);
   rewind(file);
-  void *data = aligned_alloc(STERNA_ALIGNMENT, (*bytes + STERNA_ALIGNMENT) / STERNA_ALIGNMENT * STERNA_ALIGNMENT);
-  CHECK(data != NULL && fread(data, 1, *bytes, file) == *bytes);
+  void *data = take(*bytes);
+  CHECK(fread(data, 1, *bytes, file) == *bytes);
   (void)fclose(file);
   return data;
 }
@@ -208,19 +223,19 @@ static void from_memory(const char *bundle, const char *mixed) {
   CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_DAMAGED);
   text[9] ^= 1;
   CHECK(sterna_load_table(graph, graph_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_OK);
-  free(text);
-  free(graph);
+  give(text);
+  give(graph);
   CHECK(sterna_run(model) == STERNA_OK);
   sterna_unload(model);
-  free(params);
+  give(params);
   size_t kernels_bytes;
   files[1].data = text = read_whole(mixed, "kernels.cl", &kernels_bytes);
   files[1].bytes = kernels_bytes;
   params = read_whole(mixed, "params.bin", &params_bytes);
   CHECK(sterna_load_table(other, mixed_bytes, params, params_bytes, NULL, &options, &model, &error) == STERNA_BAD_ARGUMENT);
-  free(text);
-  free(params);
-  free(other);
+  give(text);
+  give(params);
+  give(other);
 }
 
 int main(int count, char **arguments) {

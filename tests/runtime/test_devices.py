@@ -24,7 +24,7 @@ def test_every_call_of_a_device_may_fail(tmp_path: Path) -> None:
     whole = compile_to(tmp_path / "whole", digits().file, "opencl")
     sources = [RUNTIME / "src" / f"{name}.c" for name in recipe.SOURCES]
     sources += [RUNTIME / "port" / "posix.c", RUNTIME / "devices" / "nodes.c", RUNTIME / "test" / "test_devices.c"]
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-O1"]
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-O1"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSTERNA_CHUNK_BYTES=32"]
     binary = tmp_path / "test_devices"
     run("gcc", *flags, f"-I{RUNTIME / 'include'}", *sources, "-o", binary, "-lpthread", "-ldl")
