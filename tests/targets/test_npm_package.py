@@ -74,6 +74,21 @@ def test_modules_may_share_names(tmp_path: Path) -> None:
     assert found["Passed"] == "1"
 
 
+def test_what_a_gpu_adds_is_small(tmp_path: Path) -> None:
+    """Minified and compressed, as bundlers and servers do."""
+    script = "import { transform } from 'esbuild'; import { gzipSync } from 'node:zlib';"
+    script += "const { code } = await transform(process.argv[1], { minify: true, format: 'esm' });"
+    script += "console.log(gzipSync(code, { level: 9 }).length);"
+    sizes = []
+    for entry in ("index", "webgpu"):
+        made = one_module(RUNTIME / "src", entry)
+        text = f"{made.text}\nexport const all = [{', '.join(made.exports.values())}];"
+        command = [need("node", "runs modules"), "--input-type=module", "-e", script, text]
+        sizes.append(int(run(*command, cwd=npm_packages().parent)))
+    assert sizes[0] < 10_200
+    assert sizes[1] - sizes[0] < 8_000
+
+
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the digits, for WebGPU and everything else, as the command makes it."""
@@ -215,6 +230,22 @@ def test_a_page_takes_what_it_can_run(project: Path) -> None:
     assert asked_here == ["graph.json", "model.browser-relaxed.wasm", "params.bin"]
     assert max(abs(a - b) for a, b in zip(gpu["scores"], wasm["scores"], strict=True)) < 1e-4
     assert max(map(abs, wasm["scores"])) > 0
+
+
+def test_nodes_on_the_cpu_come_with_it(tmp_path: Path) -> None:
+    """The bundle for WebGPU has a library, too, for one thread; threads are those of the other bundle."""
+    wasm = compile_to(tmp_path / "wasm", digits().file, "browser")
+    gpu = compile_to(tmp_path / "gpu", digits().file, "webgpu", device_for={"softmax": "cpu"})
+    npm_package(wasm, tmp_path / "node_modules" / "my-digits", gpu=gpu)
+    page = '<link rel="icon" href="data:,"><p id="result"></p><script type="module" src="use.js"></script>'
+    (tmp_path / "index.html").write_text(page)
+    (tmp_path / "use.js").write_text(PAGE.replace("load()", "load({ threads: 2 })"))
+    with served(**{"": tmp_path}) as base:
+        (there, asked), (here, _) = _shown(base, "any"), _shown(base, "none")
+    both = [json.loads(text) for text in (there, here)]
+    assert [each["backend"] for each in both] == ["webgpu", "wasm"]
+    assert asked == ["kernels.wgsl", "model.wasm", "params.bin"]
+    assert max(abs(a - b) for a, b in zip(*(each["scores"] for each in both), strict=True)) < 1e-4
 
 
 @pytest.mark.parametrize("bundler", ["vite", "webpack", "esbuild"])
