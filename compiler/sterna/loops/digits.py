@@ -243,10 +243,10 @@ def _without_digit(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Positions as common + S * row + column, 0 <= column < S.
+    """Positions as common + S * number + column, 0 <= column < S.
 
     Args:
-        common: of all; numbers: of the rows, of each; columns: what is left.
+        common: the same for all; numbers: of each one's row; columns: what is left of each.
     """
 
     common: Int
@@ -335,7 +335,8 @@ def with_known_steps(elements: Sequence[Elements]) -> list[Int] | None:
         each.first - (column or ZERO) - each.first.const for each, column in zip(rows.columns, columns, strict=True)
     }
     within = [(column or ZERO) + each.first.const for each, column in zip(rows.columns, columns, strict=True)]
-    reach = [_reach(c + (e.last - e.first), e.ranges) for c, e in zip(within, elements, strict=True)]
+    ends = [(c + end, e.ranges) for c, e in zip(within, elements, strict=True) for end in (ZERO, e.last - e.first)]
+    reach = [_reach(end, ranges) for end, ranges in ends]
     if None in columns or None in reach or len(beside) != 1 or not all(_is_fixed(n, own) for n in beside):
         return None
     width = 1 + 2 * max(n for n in reach if n is not None)
