@@ -3,8 +3,6 @@ expressions say, of any size and signs, by the interpreter, OpenCL, CUDA's text 
 
 from __future__ import annotations
 
-import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +32,7 @@ from support import opencl_host, wgsl_host
 from support.bound_axes import compare, memory_of
 from support.cuda_host import METAL
 from support.dot_products import arrays, product
-from support.tools import need
+from support.javascript import with_dots
 
 BYTES = ("int8", "uint8")
 
@@ -137,7 +135,7 @@ def test_wgsl(packed: bool, wgsl: wgsl_host.Device, monkeypatch: pytest.MonkeyPa
 
     def text(kernels: KernelSet, target: Target) -> str:
         plain = written(kernels, target)
-        return plain if not packed else in_node(plain)
+        return plain if not packed else with_dots(plain)
 
     monkeypatch.setattr(wgsl_host, "source", text)
     for kernel in KERNELS.values():
@@ -148,22 +146,6 @@ def test_wgsl(packed: bool, wgsl: wgsl_host.Device, monkeypatch: pytest.MonkeyPa
         wgsl.run_function(program, memory, replace(load_target("webgpu"), device=None))
         for name, want in run_kernel(kernel, arrays(kernel, 3)).items():
             np.testing.assert_array_equal(memory[name].reshape(want.shape), want)
-
-
-def in_node(text: str) -> str:
-    """Kernels with the dot products of WGSL."""
-    module = Path(__file__).resolve().parents[2] / "runtime_js" / "src" / "webgpu" / "dots.js"
-    script = (
-        f"import {{ withDots }} from {json.dumps(module.as_uri())}; import {{ readFileSync }} from 'node:fs';"
-        "process.stdout.write(withDots(readFileSync(0, 'utf8'), new Set(['packed_4x8_integer_dot_product'])));"
-    )
-    need("node", "runs the JavaScript runtime")
-    made = subprocess.run(
-        ["node", "--input-type=module", "-e", script], input=text, capture_output=True, text=True, check=True
-    ).stdout
-    assert "dot4I8Packed" in made or "dot4U8Packed" in made
-    assert "return extractBits" not in made
-    return made
 
 
 def test_metal(tmp_path: Path) -> None:

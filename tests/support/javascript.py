@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,3 +45,18 @@ def chromium(*arguments: str | Path) -> str:
     need("chromium", "the browser that pages are tested in")
     npm_packages()
     return run(need("node", "drives the browser"), SCRIPT, *arguments, timeout=280)
+
+
+def with_dots(text: str) -> str:
+    """Kernels in WGSL as the runtime writes them anew where a browser multiplies words of bytes."""
+    module = (RUNTIME / "src" / "webgpu" / "dots.js").as_uri()
+    script = (
+        f"import {{ withDots }} from {json.dumps(module)}; import {{ readFileSync }} from 'node:fs';"
+        "process.stdout.write(withDots(readFileSync(0, 'utf8'), new Set(['packed_4x8_integer_dot_product'])));"
+    )
+    node = need("node", "runs the JavaScript runtime")
+    command = [node, "--input-type=module", "-e", script]
+    made = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    assert "dot4I8Packed" in made or "dot4U8Packed" in made
+    assert "return extractBits" not in made
+    return made

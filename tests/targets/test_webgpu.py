@@ -17,11 +17,13 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 
+import sterna
 from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files
 from sterna.cli import program
 from sterna.cli.serve import roots_of
+from sterna.debug.golden import GoldenSet, golden_files
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
 from sterna.targets.description import load_target
@@ -29,8 +31,9 @@ from support.browser_models import SAMPLE, golden_bundle
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.data_sized import detections, detector
 from support.every_operator import every_operator
-from support.javascript import chromium, served
+from support.javascript import chromium, served, with_dots
 from support.open_networks import encoder
+from support.quantized_networks import network, quantized
 from support.trained import digits, sample
 from support.wgsl_host import wgsl_target
 
@@ -77,6 +80,24 @@ def test_its_compiler_takes_kernels_of_every_operator(tmp_path: Path) -> None:
             compiled = compile_graph(graph, "small", Options(wgsl_target(groups)))
             (tmp_path / names[-1]).write_text(compiled.source)
     assert tried(tmp_path, *(["compiled", name] for name in names)) == [[]] * len(names)
+
+
+@pytest.mark.parametrize("signs", ["int8", "uint8"])
+def test_bytes(signs: str, tmp_path: Path) -> None:
+    """A quantized network; the compiler takes the language's own dot products, and functions in their place."""
+    file = quantized(network, tmp_path, signs, "int8", channels=True)
+    given = {"x": np.random.default_rng(6).standard_normal((1, 3, 18, 18)).astype(np.float32)}
+    with sterna.compile(file) as host:
+        wanted = {name: np.array(array) for name, array in host.run(given).items()}
+    bundle = compile_to(tmp_path / "bundle", file, "webgpu")
+    for name, data in golden_files("the host", [GoldenSet(given, wanted)], 1e-5).items():
+        (bundle / name).write_bytes(data)
+    text = (bundle / "kernels.wgsl").read_text()
+    for name, each in (("apart.wgsl", text), ("own.wgsl", with_dots(text))):
+        (tmp_path / name).write_text(each)
+    found, *said = tried(tmp_path, ["golden", "bundle"], ["compiled", "apart.wgsl"], ["compiled", "own.wgsl"])
+    assert found["error"] <= 1e-5
+    assert said == [[], []]
 
 
 def test_buffers_of_the_page(both: Path) -> None:

@@ -28,7 +28,8 @@ class Widths:
     """How wide the accesses of a thread are at most in what a generator writes, in bytes; 0: an element at a time.
 
     Args:
-        vectors: of what is a vector in the loop program; lanes: elements of one access, 0: any number.
+        vectors: of what is a vector in the loop program; lanes: elements of one access, 0: any number; least: bytes of
+            an access of several elements, which are single ones otherwise.
         copies: of copies; asynchronous: of those that go on while the threads compute.
     """
 
@@ -36,6 +37,7 @@ class Widths:
     lanes: int = 0
     copies: int = 0
     asynchronous: int = 0
+    least: int = 0
 
     def at_once(self, access: E.Load | P.Store) -> int:
         """Elements of a vector in memory that threads share with others that each access takes: as many as lie side by
@@ -50,7 +52,8 @@ class Widths:
             return 1
         size = dtypes.size(buffer.dtype)
         widest = min(self.vectors, self.lanes * size) if self.lanes else self.vectors
-        return _widest(lanes * size, size, widest, (buffer, index)) // size
+        found = _widest(lanes * size, size, widest, (buffer, index))
+        return found // size if found >= self.least else 1
 
     def copied_at_once(self, copy: P.Copy) -> int:
         """Bytes that each access of a copy moves: as many as both places allow."""

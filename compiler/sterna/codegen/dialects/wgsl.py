@@ -421,7 +421,7 @@ class Wgsl(CFamily):
     # -- words of several elements
     @property
     def widths(self) -> Widths:
-        return Widths(WORD)
+        return Widths(WORD, least=WORD)
 
     def wide_type(self, dtype: str, lanes: int) -> str:
         return "u32"
