@@ -44,6 +44,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--on", "moon"], "E0002", "names no device"),
         (["--on", "qemu:raspberrypi4"], "E0507", "runs kernels for aarch64, and those of"),
         (["-t", "raspberrypi4", "--on", "qemu:mps2-an386"], "E0507", "runs firmware"),
+        (["-t", "browser", "--on", "qemu:browser"], "E0507", "no emulator of processors runs kernels of browser"),
         (["-t", "raspberrypi4", "--on", "qemu:raspberrypi4", "--dask", "local"], "E0002", "count no instructions"),
         (["-t", "raspberrypi4"], "E0507", "cannot be measured here"),
         (["-t", "metal"], "E0507", "it is for arm64"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sterna.api import Settings, TargetName, options_of
 from sterna.driver import reading
+from sterna.emulate.counting import MARKERS
 from sterna.emulate.devices import check_devices, device, known, machine_of
 from sterna.emulate.engines import ENGINES
 from sterna.emulate.machines import why_not_emulated
@@ -158,6 +159,9 @@ def _check_counted(name: str, target: Target) -> None:
     if own != wanted:
         title = f"qemu:{name} runs kernels for {own}, and those of {target.name} are for {wanted or 'none'}"
         raise error("E0507", title, fix=Option("target", name))
+    if own not in MARKERS:
+        title = f"no emulator of processors runs kernels of {name}, whose instructions could be counted"
+        raise error("E0507", title, fix=Advice(Option("on", " or ".join(ENGINES)), ", which are timed"))
     if (why := why_not_emulated(load_target(name))) is not None:
         raise error("E0507", f"instructions of {name} cannot be counted here: {why}", fix="apt-get install qemu-user")
 
