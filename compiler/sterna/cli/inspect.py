@@ -233,7 +233,7 @@ def _device(graph: dict[str, Any], device: dict[str, Any], number: int) -> str:
         f"scratch {size(device['scratch_bytes'])}"
     )
     return (
-        f"on {device['kind']}{needs}, by {device['module']}: {own:,} nodes, {rest:,} stay on the CPU, "
+        f"on {device['kind']}{needs}, by {device['module']}: {own:,} nodes, {rest:,} on the CPU, "
         f"{copies:,} copies between; {memory}"
     )
 

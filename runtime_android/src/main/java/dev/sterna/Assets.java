@@ -118,7 +118,7 @@ public final class Assets {
 
   private static ByteBuffer read(AssetManager assets, String file) throws IOException {
     try (InputStream in = assets.open(file)) {
-      return Model.read(in);
+      return Tensor.aligned(in);
     }
   }
 

@@ -30,7 +30,6 @@ import org.jetbrains.annotations.Nullable;
  * {@link #close} that holds for everything but {@link #close}, the lists of inputs and outputs, and what they hold.
  */
 public final class Model implements AutoCloseable {
-  private static final int PART = 1 << 16; // bytes that are read from a stream at a time
   private static final String CPU = "cpu";
 
   final Object lock = new Object();
@@ -201,25 +200,7 @@ public final class Model implements AutoCloseable {
   public static @NotNull Model load(
       @NotNull InputStream graph, @NotNull InputStream params, @NotNull String library, @NotNull Options options)
       throws IOException {
-    return load(read(graph), read(params), null, library, options);
-  }
-
-  /** All that follows in a stream, aligned. */
-  static ByteBuffer read(InputStream in) throws IOException {
-    List<byte[]> parts = new ArrayList<>(); // and not one array that grows: weights are there once, besides the result
-    byte[] part = new byte[PART];
-    int filled = 0;
-    for (int n; (n = in.read(part, filled, PART - filled)) >= 0; ) {
-      filled += n;
-      if (filled < PART) continue;
-      parts.add(part);
-      part = new byte[PART];
-      filled = 0;
-    }
-    ByteBuffer result = Tensor.aligned((long) PART * parts.size() + filled, "a stream");
-    for (byte[] full : parts) result.put(full);
-    result.put(part, 0, filled).flip();
-    return result;
+    return load(Tensor.aligned(graph), Tensor.aligned(params), null, library, options);
   }
 
   /** As address, where no run is under way. */
@@ -301,7 +282,7 @@ public final class Model implements AutoCloseable {
    * @return one of {@link #inputs()}
    */
   public @NotNull Tensor input(@NotNull String name) {
-    return find(inputs, name, "input");
+    return Tensor.named(inputs, name, "input");
   }
 
   /**
@@ -311,16 +292,7 @@ public final class Model implements AutoCloseable {
    * @return one of {@link #outputs()}
    */
   public @NotNull Tensor output(@NotNull String name) {
-    return find(outputs, name, "output");
-  }
-
-  private static Tensor find(List<Tensor> list, String name, String what) {
-    List<String> names = new ArrayList<>();
-    for (Tensor tensor : list) {
-      if (tensor.name().equals(name)) return tensor;
-      names.add(tensor.name());
-    }
-    throw SternaException.of(SternaException.NOT_FOUND, "no " + what + " is named \"" + name + "\"; there are " + names);
+    return Tensor.named(outputs, name, "output");
   }
 
   /**

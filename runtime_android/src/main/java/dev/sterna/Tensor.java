@@ -1,5 +1,7 @@
 package dev.sterna;
 
+import java.io.IOException;
+import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
@@ -7,6 +9,7 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -22,6 +25,7 @@ import org.jetbrains.annotations.Nullable;
  */
 public final class Tensor {
   private static final int ALIGNMENT = 64;
+  private static final int PART = 1 << 16; // bytes that are read from a stream at a time
 
   private final Model model;
   private final int kind;
@@ -64,6 +68,34 @@ public final class Tensor {
     room.position(-Natives.misalignment(room, 0) & (ALIGNMENT - 1));
     room.limit(room.position() + (int) bytes);
     return room.slice();
+  }
+
+  /** All that follows in a stream, aligned. */
+  static ByteBuffer aligned(InputStream in) throws IOException {
+    List<byte[]> parts = new ArrayList<>(); // and not one array that grows: weights are there once, besides the result
+    byte[] part = new byte[PART];
+    int filled = 0;
+    for (int n; (n = in.read(part, filled, PART - filled)) >= 0; ) {
+      filled += n;
+      if (filled < PART) continue;
+      parts.add(part);
+      part = new byte[PART];
+      filled = 0;
+    }
+    ByteBuffer result = aligned((long) PART * parts.size() + filled, "a stream");
+    for (byte[] full : parts) result.put(full);
+    result.put(part, 0, filled).flip();
+    return result;
+  }
+
+  /** The one of this name. */
+  static Tensor named(List<Tensor> list, String name, String what) {
+    List<String> names = new ArrayList<>();
+    for (Tensor tensor : list) {
+      if (tensor.name().equals(name)) return tensor;
+      names.add(tensor.name());
+    }
+    throw SternaException.of(SternaException.NOT_FOUND, "no " + what + " is named \"" + name + "\"; there are " + names);
   }
 
   /** Takes over the sizes of the moment. The caller holds the model's lock. */
