@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import Atom, FloorDiv, Int, Symbol, as_int, ceil_div, of, symbol
+from sterna.ir.integer import Atom, FloorDiv, Int, Symbol, as_int, of, symbol
 from sterna.ir.remainders import between, rejoined
 
 RANGES = {"a": (0, 5), "b": (-3, 2), "c": (0, 0), "d": (2, 9)}

@@ -1,8 +1,8 @@
-"""Exact division of symbolic integers."""
+"""Division of symbolic integers: exact, and rounded up."""
 
 from __future__ import annotations
 
-from sterna.ir.integer import ONE, ZERO, Int, Monomial
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, Monomial, as_int
 
 
 def divide_exactly(a: Int, b: Int) -> Int | None:
@@ -26,3 +26,8 @@ def divide_exactly(a: Int, b: Int) -> Int | None:
         terms[tuple(left)] = coefficient // scale
     constant = terms.pop((), 0)
     return Int(terms, constant)
+
+
+def ceil_div(a: IntLike, divisor: int) -> Int:
+    """a / divisor, rounded up."""
+    return (as_int(a) + (divisor - 1)) // divisor

@@ -214,7 +214,7 @@ class Int:
             product: dict[Monomial, int] = {}
             for mine, factor in [*self.terms.items(), ((), self.const)]:
                 if factor:
-                    key = tuple(sorted((*mine, *monomial), key=_order))
+                    key = tuple(sorted((*mine, *monomial), key=str))
                     product[key] = product.get(key, 0) + factor * coefficient
             total = total + Int(product, 0)
         return total
@@ -265,13 +265,9 @@ class Int:
             return (whole % (d // g)) * g + within
         if rest.const == 0 and len(rest.terms) == 1:
             ((monomial, coefficient),) = rest.terms.items()
-            if (
-                coefficient == 1
-                and len(monomial) == 1
-                and isinstance(monomial[0], Mod)
-                and monomial[0].divisor % d == 0
-            ):
-                return monomial[0].value % d
+            inner = monomial[0]
+            if coefficient == 1 and len(monomial) == 1 and isinstance(inner, Mod) and inner.divisor % d == 0:
+                return inner.value % d
         return Int({(Mod(rest, d),): 1}, 0)
 
     def _divide(self, d: int) -> tuple[Int, Int]:
@@ -439,13 +435,6 @@ def symbol(name: str, lo: Bound = 0, hi: Bound = None) -> Int:
     return Int({(Symbol(name, lo, hi),): 1}, 0)
 
 
-def reserved(size: Int) -> Int:
-    """The size for which there is memory: that of the caller's dimensions, the most of what the model computes."""
-    return size.substitute(
-        {s: as_int(s.hi) for s in size.symbols() if isinstance(s, ComputedSymbol) and s.hi is not None}
-    )
-
-
 def of(atom: Atom) -> Int:
     """The integer that is just this atom."""
     if atom.lo is not None and atom.lo == atom.hi:
@@ -453,16 +442,8 @@ def of(atom: Atom) -> Int:
     return Int({(atom,): 1}, 0)
 
 
-def ceil_div(a: IntLike, divisor: int) -> Int:
-    return (as_int(a) + (divisor - 1)) // divisor
-
-
 # Generated code computes sizes in 32 bits: what a merged quotient adds to one leaves it within them.
 _MOST_ADDED = 1 << 16
-
-
-def _order(atom: Atom) -> str:
-    return str(atom)
 
 
 def _blocks(value: Int, divisor: int) -> tuple[int, Int, Int] | None:

@@ -111,3 +111,10 @@ def _integers(attribute: Any) -> Iterator[Int]:
     elif isinstance(attribute, tuple):
         for item in attribute:
             yield from _integers(item)
+
+
+def reserved(size: Int) -> Int:
+    """The size for which there is memory: that of the caller's dimensions, the most of what the model computes."""
+    return size.substitute(
+        {s: as_int(s.hi) for s in size.symbols() if isinstance(s, ComputedSymbol) and s.hi is not None}
+    )

@@ -6,8 +6,9 @@ the 47th. Where a tile of them is computed, its loop over taps begins there.
 
 from __future__ import annotations
 
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import ZERO, Int, ceil_div
+from sterna.ir.integer import ZERO, Int
 from sterna.loops.nest import Region
 from sterna.te.axis import Axis
 from sterna.te.conditions import needed

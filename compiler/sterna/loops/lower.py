@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from sterna.ir import dtypes
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import ZERO, Symbol, of, reserved
+from sterna.ir.integer import ZERO, Symbol, of
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Scope
+from sterna.ir.sizes import reserved
 from sterna.loops import exchanges
 from sterna.loops.bodies import Place
 from sterna.loops.nests import Nests

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
-from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, ceil_div, of
+from sterna.ir.division import ceil_div
+from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, of
 from sterna.loops.values import Buffer
 from sterna.schedule.decisions import Fuse, RaggedTail, Split, StageSchedule
 from sterna.te.position import quotient

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import Extremum
-from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int, ceil_div
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int
 from sterna.ir.remainders import rejoined
 from sterna.loops.nest import Nest, Region
 from sterna.loops.prove import at_least_zero

@@ -8,7 +8,8 @@ from math import prod
 
 from sterna.errors import error
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int, as_int, ceil_div
+from sterna.ir.division import ceil_div
+from sterna.ir.integer import ZERO, Int, as_int
 from sterna.ir.memory import SCRATCH, Memory, Scope
 from sterna.ir.remainders import remainders
 from sterna.loops.bodies import Bodies

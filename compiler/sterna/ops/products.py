@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import minimum
 from sterna.ir.graph import TensorType
-from sterna.ir.integer import Int, as_int, ceil_div
+from sterna.ir.integer import Int, as_int
 from sterna.ops.contraction import CHUNK, FACTORS, Sum, accumulator, check_chunk, chunked, factor, summed, widening
 from sterna.ops.formulas import HALF, at, broadcast_at, widened
 from sterna.ops.operator import Application, Attribute, Fusion, Operator, Types, case, unfit

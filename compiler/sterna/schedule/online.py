@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from math import inf
 
 from sterna.ir import dtypes
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import minimum
-from sterna.ir.integer import ZERO, Atom, Int, as_int, ceil_div, of
+from sterna.ir.integer import ZERO, Atom, Int, as_int, of
 from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
 from sterna.te.axis import Axis

@@ -9,8 +9,9 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import minimum
-from sterna.ir.integer import ZERO, Int, as_int, ceil_div, of
+from sterna.ir.integer import ZERO, Int, as_int, of
 from sterna.schedule.decisions import Derived, Fuse, RaggedTail
 from sterna.te import expr as E
 from sterna.te.axis import Axis, taken_apart

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from sterna.errors import error
-from sterna.ir.division import divide_exactly
+from sterna.ir.division import ceil_div, divide_exactly
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.integer import Int, as_int, ceil_div
+from sterna.ir.integer import Int, as_int
 
 _LONGEST = 10_000  # characters
 

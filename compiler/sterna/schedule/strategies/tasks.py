@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, log2
 
-from sterna.ir.integer import Int, ceil_div
+from sterna.ir.division import ceil_div
+from sterna.ir.integer import Int
 from sterna.schedule.decisions import Fuse, Split, StageSchedule
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, product, reductions, size

@@ -9,9 +9,10 @@ import numpy as np
 
 from sterna.errors import error
 from sterna.frontends.onnx.translation import Translation, Translator
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import maximum
 from sterna.ir.graph import Value
-from sterna.ir.integer import Int, IntLike, as_int, ceil_div
+from sterna.ir.integer import Int, IntLike, as_int
 from sterna.ir.limits import check_table
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops.formulas import lowest

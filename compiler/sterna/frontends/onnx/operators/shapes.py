@@ -13,10 +13,10 @@ from sterna.frontends.onnx.file import element_type
 from sterna.frontends.onnx.operators import runtime
 from sterna.frontends.onnx.translation import Translation, Translator, axes_of, is_float
 from sterna.ir import dtypes
-from sterna.ir.division import divide_exactly
+from sterna.ir.division import ceil_div, divide_exactly
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import TensorType, Value
-from sterna.ir.integer import ZERO, Int, IntLike, as_int, ceil_div
+from sterna.ir.integer import ZERO, Int, IntLike, as_int
 from sterna.ir.limits import counting
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.prove import at_least_zero

@@ -9,8 +9,9 @@ import numpy as np
 from sterna.frontends.pytorch.promotion import float_type, number_type, result_type
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir import dtypes
+from sterna.ir.division import ceil_div
 from sterna.ir.graph import Value
-from sterna.ir.integer import as_int, ceil_div
+from sterna.ir.integer import as_int
 from sterna.ir.limits import check_table
 
 

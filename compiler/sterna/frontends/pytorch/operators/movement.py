@@ -11,9 +11,10 @@ from sterna.frontends.emitter import MOST_PARTS, MOST_TAPS
 from sterna.frontends.pytorch.promotion import promoted
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.frontends.standard import standard
+from sterna.ir.division import ceil_div
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Value
-from sterna.ir.integer import ComputedSymbol, Int, as_int, ceil_div
+from sterna.ir.integer import ComputedSymbol, Int, as_int
 
 
 def select(t: Translation) -> Value:
