@@ -50,6 +50,9 @@ def test_a_quotient_ends_where_a_condition_says() -> None:
     assert at_least_zero(32 - (lane + 128) // 5, ranges, [36 - lane])
     assert at_least_zero(164 - (lane + 128) // 5 * 5 - (lane + 128) % 5, ranges, [36 - lane])
     assert at_least_zero((lane + 128) // 5 - 27, ranges, [lane - 8])
+    # Threes of rows of sixteen: quotients of quotients.
+    assert at_least_zero(1 - (of(i) * 2 + of(j) // 16 + 2) // 3, ranges, [47 - lane])
+    assert not at_least_zero(-((of(i) * 2 + of(j) // 16 + 2) // 3), ranges, [47 - lane])
     assert not at_least_zero(32 - (lane + 128) // 5, ranges)
     assert not at_least_zero(31 - (lane + 128) // 5, ranges, [36 - lane])
     assert not at_least_zero((lane + 128) // 5 - 28, ranges, [lane - 8])
@@ -104,6 +107,18 @@ def test_weights_are_exact() -> None:
     assert is_combination(i * 35 - 8, facts)
     assert not is_combination(i * 35 - 9, facts)
     assert not is_combination(i * 35 - 8, facts[1:])
+
+
+def test_what_conditions_show_is_true() -> None:
+    """Lanes of a tail, in rows and in groups of rows: just so far as they go."""
+    ranges = {i: Range(Int({}, 0), as_int(3)), j: Range(Int({}, 0), as_int(7))}
+    lane, shown = of(i) * 8 + of(j), 0
+    for tail, row, group, before in itertools.product((5, 8, 13, 24), (3, 4, 8), (1, 3), (0, 16)):
+        place = ((lane + before) // row + 2) // group
+        last = max(place.evaluate({i: a, j: b}.__getitem__) for a in range(4) for b in range(8) if 8 * a + b < tail)
+        shown += at_least_zero(last - place, ranges, [tail - 1 - lane])
+        assert not at_least_zero(last - 1 - place, ranges, [tail - 1 - lane])
+    assert shown == 48
 
 
 def test_combinations_need_weights_that_are_not_negative() -> None:

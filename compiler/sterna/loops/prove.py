@@ -314,19 +314,30 @@ def _combined(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) 
                     end = end.substitute({s: ranges[s].greatest if (step > 0) == greatest else ranges[s].least})
             end = without_remainders(end // quotient.divisor)
             facts.append(end - of(quotient) if greatest else of(quotient) - end)
-        facts += _of_division(quotient, known)
     for fine in quotients:
         for coarse in quotients:
             facts += _between(fine, coarse)
-    return is_combination(value, [f for f in facts if f.terms])
+    facts = [f for f in facts if f.terms]
+    if is_combination(value, facts):
+        return True
+    # What is known of a quotient says something of the quotients that are made of it.
+    more = list(known)
+    for quotient in sorted(quotients, key=lambda q: divisions(q.value)):
+        more += _of_division(quotient, more)
+    return len(more) > len(known) and is_combination(value, [*facts, *more[len(known) :]])
 
 
-def _of_division(quotient: FloorDiv, known: Sequence[Int]) -> Iterator[Int]:
+def _of_division(quotient: FloorDiv, known: Sequence[Int]) -> list[Int]:
     """What x + f >= x >= x - f says of x // d, where f >= 0 is known and nothing of it is left to divide."""
+    found = []
     for fact in known:
         if not quotient.value.symbols().isdisjoint(fact.symbols()):
             most, least = ((quotient.value + f) // quotient.divisor for f in (fact, -fact))
-            yield from (end for end in (most - of(quotient), of(quotient) - least) if divisions(end) == 1)
+            if not divisions(most):
+                found.append(most - of(quotient))
+            if not divisions(least):
+                found.append(of(quotient) - least)
+    return [fact for fact in found if fact.terms]
 
 
 def divisions(value: Int) -> int:
