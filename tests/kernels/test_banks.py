@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from sterna.ir.integer import Int, as_int
 from sterna.loops import program as P
@@ -20,6 +24,8 @@ from support.bound_axes import SHARED, compare
 from support.small_kernels import attention, matmul, times_vector
 from support.thread_programs import TASKS, function, load, over_threads
 
+MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
+CHANNELS = st.sampled_from([1, 2, 3, 5, 7, 8, 12, 16, 17])
 #: Height and width of the result, channels that are read, channels of the result, taps along each side, stride.
 Layer = tuple[int, int, int, int, int, int]
 
@@ -79,6 +85,23 @@ def test_convolutions(taps: int, stride: int) -> None:
             assert found(convolution((*size, *channels, taps, stride))).conflicts == 0, (size, channels)
 
 
+@settings(max_examples=40 * MORE, deadline=None, derandomize=MORE == 1, database=None)
+@example(layer=(3, 2, 12, 12, 3, 2), images=3, target="opencl")
+@example(layer=(8, 6, 2, 6, 5, 3), images=3, target="cuda-sm80")
+@given(
+    layer=st.tuples(
+        st.integers(1, 9), st.integers(1, 9), CHANNELS, CHANNELS, st.sampled_from([1, 2, 3, 5]), st.integers(1, 3)
+    ),
+    images=st.integers(1, 3),
+    target=st.sampled_from(["opencl", "cuda-sm80"]),
+)
+def test_convolutions_of_any_size(layer: Layer, images: int, target: str) -> None:
+    """Their schedules are legal, and their programs proved."""
+    s = propose(convolution(layer, images), Context(load_target(target)))
+    assert s is not None
+    finish(lower(s))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("columns", [32, 100, 512])
 def test_products_with_a_vector(columns: int, dtype: str) -> None:
@@ -109,8 +132,9 @@ def test_windows_that_advance_by_several_leave_no_gaps() -> None:
         ((5, 6, 8, 10, 2, 2), 2),
         ((4, 19, 5, 8, 2, 1), 1),
         ((3, 3, 17, 20, 2, 3), 1),
+        ((3, 2, 12, 12, 3, 2), 3),
     ],
-    ids=["both", "folded", "outermost", "small"],
+    ids=["both", "folded", "outermost", "small", "planes that are apart by themselves"],
 )
 def test_results(layer: Layer, images: int, device: opencl_host.Device) -> None:
     compare(scheduled(convolution(layer, images)), device, orders=2)
