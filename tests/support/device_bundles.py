@@ -22,6 +22,7 @@ from support.compiling import check
 from support.control_flow import numbers
 from support.every_operator import agree, every_operator
 from support.open_networks import rows
+from support.quantized_networks import network, quantized
 from support.trained import agree as agrees
 from support.trained import digits, sample
 
@@ -61,6 +62,15 @@ def a_trained_model(name: str, target: str) -> None:
     with sterna.compile(trained.file, target, shapes=trained.shapes()) as loaded:
         for number, case in enumerate(trained.cases[:2]):
             agrees(trained, number, list(loaded.run(case.inputs).values()))
+
+
+def bytes_are_multiplied(target: str, place: Path) -> None:
+    """Quantized networks, activations of either sign: the same as on the CPU, to the last bit."""
+    given = {"x": np.random.default_rng(6).standard_normal((1, 3, 18, 18)).astype(np.float32)}
+    for signs in ("int8", "uint8"):
+        file = quantized(network, place, signs, "int8", channels=True)
+        with sterna.compile(file, target) as there, sterna.compile(file) as here:
+            check(there.run(given), here.run(given), 0)
 
 
 def a_part_of_the_operators(part: int, parts: int, target: str, place: Path) -> None:

@@ -63,6 +63,10 @@ def test_models(name: str) -> None:
     device_bundles.a_trained_model(name, "opencl")
 
 
+def test_bytes(tmp_path: Path) -> None:
+    device_bundles.bytes_are_multiplied("opencl", tmp_path)
+
+
 @pytest.mark.parametrize("part", SAMPLED)
 def test_every_operator(part: int, tmp_path: Path) -> None:
     device_bundles.a_part_of_the_operators(part, PARTS, "opencl", tmp_path / "bundle")
