@@ -33,6 +33,7 @@ from support.bound_axes import compare, memory_of
 from support.cuda_host import METAL
 from support.dot_products import arrays, product
 from support.javascript import with_dots
+from support.tools import need, run
 
 BYTES = ("int8", "uint8")
 
@@ -198,3 +199,17 @@ def test_every_intrinsic_in_every_language(name: str) -> None:
         text = source(kernels, replace(load_target(target), device=None))
         assert own in text
         assert f"dot4_{words(name)}_i32(" in text
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["OpenCL C 1.2", "with the extension"])
+def test_a_compiler_of_opencl_takes_the_text(extended: bool, tmp_path: Path) -> None:
+    """As clang declares the functions of the extension, which PoCL does not have."""
+    signs = [(left, right) for left in BYTES for right in BYTES]
+    kernels = [replace(product(16, 16, 16, *types), name="_".join(types)) for types in signs]
+    programs = [finish(lower(proposed(kernel, "opencl"))) for kernel in kernels]
+    file = tmp_path / "kernels.cl"
+    file.write_text(source(KernelSet("m", programs, [()] * 4), replace(load_target("opencl"), device=None)))
+    feature = "__opencl_c_integer_dot_product_input_4x8bit_packed"
+    has = ("-cl-std=CL3.0", "-Dcl_khr_integer_dot_product=1", f"-D{feature}=1") if extended else ("-cl-std=CL1.2",)
+    clang = need("clang", "compiles OpenCL C")
+    run(clang, "-x", "cl", *has, "-target", "spir64", "-Xclang", "-finclude-default-header", "-fsyntax-only", file)

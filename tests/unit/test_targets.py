@@ -144,6 +144,7 @@ def test_an_fpu_of_single_precision_loses_the_fused_float64(tmp_path: Path) -> N
         ('extends = "x86-64-v2"\nint_tile = ["tdpbusd"]\n', ["int_tile"]),
         ('extends = "x86-64-v2"\nvector_bits = 512\n', ["vector_bits"]),
         ('extends = "x86-64-v3"\nint_dot = ["vpdpbusd.256", "sdot.128"]\n', ["int_dot", "int_dot"]),
+        ('extends = "cuda"\n[threads]\ndots = ["dot4.s8.s8x4"]\n', ["dots"]),
         ('extends = "x86-64-v4-vnni"\nvector_bits = 256\nint_dot = ["vpdpbusd.512"]\n', ["int_dot"]),
         ('extends = "x86-64-v3"\ncpu = "znver3-avx2"\n', ["cpu"]),
         ('extends = "arm64"\nint_dot = ["sdot.128"]\n', ["int_dot"]),

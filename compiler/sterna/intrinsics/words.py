@@ -18,13 +18,19 @@ _SIGNS = {"s8": "int8", "u8": "uint8"}
 
 def _dot(left: str, right: str, lanes: int) -> Intrinsic:
     behaviour = dot_product(lanes, BYTES, _SIGNS[left], _SIGNS[right])
-    settings = {"words": f"{left}_{right}"}
-    return Intrinsic(name_of(f"dot4.{left}.{right}", lanes), behaviour, settings=settings, instructions=lanes)
+    settings, name = {"words": f"{left}_{right}"}, name_of(f"dot4.{left}.{right}", lanes)
+    # As PTX has it; other languages make up for it.
+    return Intrinsic(name, behaviour, settings=settings, needs=(("sm_61",),), instructions=lanes)
 
 
 def name_of(name: str, lanes: int) -> str:
     """Of the intrinsic of so many lanes, by that of one."""
     return name if lanes == 1 else f"{name}x{lanes}"
+
+
+def single(intrinsic: Intrinsic) -> str:
+    """The name of the intrinsic of one lane for the same signs; "" of one that is not of words."""
+    return f"dot4.{intrinsic.settings['words'].replace('_', '.')}" if intrinsic.of_words else ""
 
 
 #: Of both signs on either side.

@@ -113,7 +113,7 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("fragments", problem, f"fragments takes {', '.join(FRAGMENTS)}")
     single = [name for name, intrinsic in DOTS_OF_WORDS.items() if intrinsic.lanes == 1]
     if threads is not None and (unknown := sorted({*threads.dots} - {*single})):
-        problem = f"there is no intrinsic {unknown[0]} of words of one lane"
+        problem = f"dots: there is no intrinsic {unknown[0]} of words of one lane"
         yield Contradiction("dots", problem, f"dots takes {', '.join(single)}")
     device = target.device
     if device is None:

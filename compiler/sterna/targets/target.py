@@ -8,6 +8,7 @@ from math import prod
 
 from sterna.intrinsics import INTRINSICS as PROVIDED
 from sterna.intrinsics import Intrinsic
+from sterna.intrinsics.words import single
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.targets.intrinsics import IntrinsicDeclaration, declared_intrinsic
@@ -358,7 +359,8 @@ class Target:
         """Whether the processor has the instructions of an intrinsic."""
         declared = (d.name for d in self.intrinsics)
         of_threads = (*self.threads.fragments, *self.threads.dots) if self.threads is not None else ()
-        return intrinsic.name in (*self.int_dot, *self.float_dot, *self.int_tile, *of_threads, *declared)
+        name = single(intrinsic) or intrinsic.name
+        return name in (*self.int_dot, *self.float_dot, *self.int_tile, *of_threads, *declared)
 
     def fuses(self, dtype_bits: int, lanes: int) -> bool:
         """Whether a fused multiply-add of so many lanes is one instruction, or some of full width."""
