@@ -4,6 +4,7 @@ networks on a device against kernels of the CPU. One program for all sizes."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,16 +16,22 @@ from hypothesis import strategies as st
 from sterna.api import compile_model
 from sterna.ir.integer import symbol
 from sterna.loops import program as P
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
 from sterna.schedule.strategies import Context, group_attention
 from sterna.schedule.strategies import attention as on_cpu
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
 from sterna.targets.target import Threads
 from support import device_bundles, opencl_host
 from support.bound_axes import SHARED
+from support.half_attention import half_attention, in_float64
 from support.open_attention import NETWORKS, agrees
 from support.open_kernels import computed, program_of
 from support.small_kernels import attention
 from support.thread_programs import WIDE
 
+AMPERE = replace(load_target("cuda-sm80"), device=None)
 #: Lengths beside and at multiples of a block.
 LENGTHS = (0, 1, 31, 32, 33, 70)
 BATCH = symbol("batch", 1, 3)
@@ -113,6 +120,32 @@ def test_what_other_strategies_decline() -> None:
     assert group_attention.propose(attention(BATCH, length, length, 16, 16), context, SHARED) is not None
     assert group_attention.propose(attention(BATCH, length, length, 16, size), context, SHARED) is None
     assert on_cpu.propose(attention(BATCH, length, length, 16, 16), context) is None
+
+
+@cache
+def on_fragments(depth: int, columns: int, mask: str) -> P.Function:
+    queries, keys = symbol("queries", 1, 70), symbol("keys", 1, 70)
+    schedule = propose(half_attention(BATCH, queries, keys, depth, columns, mask), Context(AMPERE))
+    assert any(step.primitive == "online_in_matrices" for step in schedule.steps)
+    return finish(lower(schedule))
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+@given(
+    st.integers(1, 2),
+    st.sampled_from(LENGTHS[1:]),
+    st.sampled_from(LENGTHS[1:]),
+    st.sampled_from([(20, 24, "causal"), (16, 16, "added"), (32, 40, "")]),
+)
+@example(3, 33, 31, (16, 16, "added"))
+@example(1, 31, 70, (20, 24, "causal"))
+def test_float16_on_fragments(batch: int, queries: int, keys: int, kind: tuple[int, int, str]) -> None:
+    """What the last block has beyond the keys is zeros in shared memory, whatever lies there."""
+    _, columns, mask = kind
+    arrays = {name: a.astype(np.float16) for name, a in drawn(batch, queries, keys, *kind).items()}
+    sizes = {"batch": batch, "queries": queries, "keys": keys}
+    found = computed(on_fragments(*kind), sizes, (batch, queries, columns), **arrays)
+    np.testing.assert_allclose(found.astype(np.float64), in_float64(arrays, mask == "causal"), 0, 4e-3)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from sterna.ir import dtypes
-from sterna.ir.integer import Int
+from sterna.ir.integer import Int, IntLike
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis, total
 
 
 def half_attention(
-    batch: int,
-    queries: int,
-    keys: int,
+    batch: IntLike,
+    queries: IntLike,
+    keys: IntLike,
     depth: int,
     columns: int,
     mask: str = "",

@@ -28,7 +28,7 @@ def program_of(kernel: Kernel, threads: Threads) -> P.Function:
 def computed(program: P.Function, sizes: Mapping[str, int], shape: tuple[int, ...], **arrays: np.ndarray) -> np.ndarray:
     """The only output for sizes by their names, of threads in a random order. There is room for the greatest sizes;
     what lies beyond those of a run is no number, and stays so."""
-    memory = {b.name: np.full(b.elements, np.nan, np.float32) for b in (*program.inputs, *program.outputs)}
+    memory = {b.name: np.full(b.elements, np.nan, b.dtype) for b in (*program.inputs, *program.outputs)}
     for name, a in arrays.items():
         memory[name][: a.size] = a.reshape(-1)
     numbers = (program.n_tasks, *(n for b in program.inputs for n in (*b.strides, *b.shape)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sterna.ir.division import ceil_div
+from sterna.ir.division import ceil_div, divide_exactly
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Symbol, as_int
 from sterna.ir.remainders import rejoined
@@ -13,6 +13,7 @@ from sterna.loops.prove import at_least_zero
 from sterna.schedule.decisions import Fuse, Split, StageSchedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+from sterna.te.position import Quotient
 from sterna.te.tensor import Tensor
 
 #: Indices, and the symbols that vary in them with the number of their values.
@@ -171,6 +172,13 @@ def _span(index: Int, free: Mapping[Symbol, Int]) -> tuple[Int, Int] | None:
             # From the beginning of a block on, none is cut at both ends.
             cut = 1 if inner[0] % atom.divisor == ZERO else 2
             width = width + ((inner[1] + (atom.divisor - cut)) // atom.divisor - (2 - cut)) * coefficient
+        elif isinstance(atom, Quotient) and coefficient > 0:
+            # Of an open number of positions: as many as there are whole blocks of them.
+            inner = _span(atom.dividend, free)
+            count = None if inner is None or inner[0] != ZERO else divide_exactly(inner[1], atom.divisor)
+            if count is None:
+                return None
+            width = width + (count - 1) * coefficient
         elif isinstance(atom, Mod) and coefficient > 0:
             width = width + (atom.divisor - 1) * coefficient
         elif isinstance(atom, Extremum) and coefficient > 0 and (limited := _limited(atom, free)) is not None:

@@ -68,7 +68,7 @@ def _can(product: Node, values: Node, target: Target) -> bool:
     if scores.dtype != values.output.dtype or scores.dtype not in ("float32", *HALF):
         return False
     known = all(n.is_const for node in (product, values) for each in node.operands for n in each.shape)
-    if not known and (target.threads is None or scores.dtype in HALF or not (depth.is_const and width.is_const)):
+    if not known and (target.threads is None or not (depth.is_const and width.is_const)):
         return False
     columns = int(width)
     if scores.dtype in HALF:

@@ -12,7 +12,7 @@ from math import prod
 from typing import TypeGuard
 
 from sterna.ir.extremum import minimum
-from sterna.ir.integer import ZERO, Atom, Int, of
+from sterna.ir.integer import ONE, ZERO, Atom, Int, of
 from sterna.te import expr as E
 from sterna.te.axis import Axis, taken_apart
 from sterna.te.expr import Expr, Reduce
@@ -52,7 +52,7 @@ def matrices(
     taps = [a for a in reduction.axes if a not in folded]
     terms = prod(int(a.extent) for a in folded)
     steps = -(-terms // depth) * depth
-    sides = [("row", prod(int(a.extent) for a in rows), rows), ("column", int(last.extent), [last])]
+    sides = [("row", prod([a.extent for a in rows], start=ONE), rows), ("column", last.extent, [last])]
 
     def factor(side: int, value: Expr) -> Tensor:
         name, size, axes = sides[side]

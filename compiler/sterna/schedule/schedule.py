@@ -261,7 +261,8 @@ class Schedule(CopySteps):
             self._illegal(f"{stage} is no sum of products", "as_matrices applies to those")
         if s.relations or s.annotations or s.attach is not None or stage in self.outputs:
             self._illegal(f"{stage} has steps of its own already, or is an output", "cache_write, then as_matrices")
-        if not all(a.extent.is_const for a in s.axes):
+        rows_of = [a for a in s.tensor.axes[:-1] if a.name not in batch]
+        if not all(a.extent.is_const for a in (*rows_of[1:], *reduction.axes)):
             self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
         own, inner = {a.name: a for a in s.tensor.axes[:-1]}, {a.name: a for a in reduction.axes}
         if stray := [*({*batch} - own.keys()), *({*folded} - inner.keys())] or ([] if folded else ["depth"]):

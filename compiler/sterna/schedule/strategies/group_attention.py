@@ -17,7 +17,7 @@ from sterna.schedule.online import weighted_by_softmax
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
-from sterna.schedule.strategies.attention import Attention, analyse, is_known
+from sterna.schedule.strategies.attention import Attention, analyse
 from sterna.schedule.strategies.group_banks import in_banks
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together
 from sterna.schedule.strategies.operands import Contraction
@@ -69,7 +69,7 @@ def found_in(kernel: Kernel, context: Context) -> Attention | None:
     if not all(a.extent.is_const for a in (found.values.columns, *found.queries.inner)):
         return None
     if dtypes.size(found.values.right.dtype) < _FLOAT:
-        fits = is_known(found) and by_fragments.fits(found, context)
+        fits = by_fragments.fits(found, context)
     else:
         known = group_of(size(found.values.columns.extent), context.target) is not None
         fits = known and dtypes.size(found.values.stage.dtype) == _FLOAT

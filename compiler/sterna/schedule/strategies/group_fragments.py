@@ -197,7 +197,7 @@ def in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
     strides = context.strides.get(load.tensor.name) or dense_strides(load.tensor.shape)
     at = sum((index * step for index, step in zip(load.indices, strides, strict=True)), ZERO)
     steps = [step for monomial, step in rejoined(at).terms.items() if monomial != (axis,)]
-    whole = size(axis.extent) % run == 0 and all(step % run == 0 for step in steps)
+    whole = axis.extent.is_const and size(axis.extent) % run == 0 and all(step % run == 0 for step in steps)
     return whole and stride_of(load, axis, context.strides) == 1 and at.const % run == 0
 
 
