@@ -16,6 +16,7 @@ from sterna.ir.memory import INPUT
 from sterna.loops import program as P
 from sterna.loops.printer import print_function
 from sterna.loops.races import verify_threads
+from sterna.loops.verify import verify
 from sterna.te import expr as E
 from sterna.te.position import IndexAtom, depends_on_data, position, quotient
 from support.open_programs import ONE, drawn, program, races
@@ -132,3 +133,20 @@ def test_rows_by_different_steps_of_one_symbol() -> None:
         return P.For(loop, as_int(4), "serial", P.seq(*stores))
 
     assert not accepted(program(of(SIZE), 2, body))
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_dividends_are_not_negative(is_refused: bool) -> None:
+    """The quotient of a negative number by a size is none of 0 to its end, as all that is known of it says."""
+
+    def body(task: Int, thread: Int, y: P.Buffer) -> P.Stmt:
+        past = task - of(N)
+        store = P.Store(y, quotient(past, of(M)), ONE)
+        return store if is_refused else P.If(of(N) - 1, task, store)
+
+    function = program(as_int(100), 1, body)
+    if not is_refused:
+        assert verify(function) is function
+        return
+    with pytest.raises(SternaError, match=r"task - n may be negative, and is divided by m"):
+        verify(function)

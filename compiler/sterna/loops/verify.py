@@ -11,6 +11,7 @@ from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.program import Buffer, Function
 from sterna.loops.prove import Range, at_least_zero, divisions, without_remainders
+from sterna.te.position import Quotient
 
 #: index < limit, where a statement is reached.
 Condition = tuple[Int, Int]
@@ -114,6 +115,15 @@ class _Verifier:
             self.problems.append(f"{place.buffer.name}[{index}] reaches {lo} to {hi}, the buffer has {size} elements")
         self.waiting = {}
 
+    def divided(self, ranges: dict[Symbol, Range], known: Sequence[Condition], *positions: Int) -> None:
+        """What is divided by a size must not be negative: all that proofs know of a quotient follows from that."""
+        for atom in (a for index in positions if index.expressions() for a in index.atoms()):
+            if not isinstance(atom, Quotient):
+                continue
+            facts = [limit - index - 1 for index, limit in known if not (_divides(index) or _divides(limit))]
+            if not at_least_zero(atom.dividend, ranges, facts):
+                self.problems.append(f"{atom.dividend} may be negative, and is divided by {atom.divisor}")
+
     def visit(self, stmt: P.Stmt, ranges: dict[Symbol, Range], known: list[Condition], breakable: bool) -> None:
         """A block of statements, under conditions of its own."""
         outer, self.waiting = self.waiting, {}
@@ -128,12 +138,14 @@ class _Verifier:
             self.visit(stmt, ranges, known, breakable)
             return
         if isinstance(stmt, P.LetIndex):
+            self.divided(ranges, known, stmt.value)
             self.settle(ranges, known)
             self.named(stmt, ranges, known)
         elif isinstance(stmt, P.For):
             self.loop(stmt, ranges, known)
             return
         elif isinstance(stmt, P.If):
+            self.divided(ranges, known, stmt.index, stmt.limit)
             inside = _narrowed(ranges, stmt.index, stmt.limit)
             self.visit(stmt.then, inside, [*known, (stmt.index, stmt.limit)], breakable)
             if stmt.otherwise is not None:
@@ -141,16 +153,19 @@ class _Verifier:
             return
         elif isinstance(stmt, P.Store):
             last = P.reach(stmt.value.lanes, stmt.stride, stmt.active, stmt.rows, stmt.pitch)
+            self.divided(ranges, known, stmt.index)
             self.access(stmt.buffer, stmt.index, last)
         elif isinstance(stmt, P.Copy):
             if stmt.destination.dtype != stmt.source.dtype:
                 self.problems.append(f"a copy from {stmt.source.dtype} to {stmt.destination.dtype}")
+            self.divided(ranges, known, stmt.to, stmt.at)
             self.access(stmt.destination, stmt.to, stmt.elements - 1)
             self.access(stmt.source, stmt.at, stmt.elements - 1)
         elif isinstance(stmt, P.Prefetch):
             self.access(stmt.buffer, stmt.index, 0)
         elif isinstance(stmt, P.Instruction):
             for part in (stmt.result, *stmt.slices):
+                self.divided(ranges, known, part.start)
                 least, greatest = part.ends
                 self.access(part.buffer, part.start + least, greatest - least)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
@@ -161,6 +176,7 @@ class _Verifier:
         for load in P.own_loads(stmt):
             assert isinstance(load.tensor, Buffer)
             last = P.reach(load.lanes, load.stride, load.active, load.rows, load.pitch)
+            self.divided(ranges, known, load.indices[0])
             self.access(load.tensor, load.indices[0], last)
         for child in P.children(stmt):
             self.visit(child, ranges, known, breakable)
@@ -186,6 +202,7 @@ class _Verifier:
         ranges[symbol] = Range(least, greatest)
 
     def loop(self, stmt: P.For, ranges: dict[Symbol, Range], known: list[Condition]) -> None:
+        self.divided(ranges, known, stmt.start, stmt.extent)
         end, start = stmt.extent.bounds()[1], stmt.start.bounds()[0]
         hi = stmt.symbol.hi
         if end is None or start is None or start < 0 or hi is None or end - 1 > hi:
@@ -214,3 +231,7 @@ def _narrowed(ranges: dict[Symbol, Range], index: Int, limit: Int) -> dict[Symbo
 
 def _size(buffer: Buffer) -> Int:
     return as_int(buffer.elements) if buffer.size is None else buffer.size
+
+
+def _divides(index: Int) -> bool:
+    return any(isinstance(a, Quotient) for a in index.atoms())
