@@ -12,18 +12,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sterna.debug.interpret import interpret
-from sterna.ir.graph import Value
+from sterna.ir.graph import Graph, Value
+from sterna.ir.memory import STACK
+from sterna.loops import program as P
+from sterna.ops import Builder
 from sterna.passes.widen_halves import widen_halves
 from sterna.schedule.strategies.register_tile import tile_shape
 from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
-from support.compiling import build, check
+from support.compiling import build, check, compiled, input_value
 from support.random_kernels import FAMILIES, Kernels, graph_of
 
 TARGETS: dict[str, tuple[str, Target]] = {
@@ -101,6 +105,19 @@ def test_bodies_of_a_tile_together_hold_the_products_that_a_target_says() -> Non
             mr, nv = tile_shape((rows,), vectors, 64, 24, 1.0, 1.0, 1, (24, 24), written=16)
             assert (mr + rows % mr) * (nv + vectors % nv) <= 16 or mr == nv == 1
     assert tile_shape((6,), 8, 64, 24, 1.0, 1.0, 1, (6, 8), written=16) in ((6, 2), (3, 4), (2, 8))
+
+
+@pytest.mark.parametrize("function", ["sigmoid", "relu"])
+@pytest.mark.parametrize(("name", "loops"), [("arm64", True), ("browser", False)])
+def test_elementary_functions_follow_a_tile_in_a_loop_over_its_rows(function: str, name: str, loops: bool) -> None:
+    """Their constants stay in registers there, where a target has enough of them; cheap ones are written out."""
+    b = Builder()
+    x = input_value(b, np.ones((64, 32), np.float32))
+    w = b.constant(np.ones((32, 64), np.float32))
+    y = b.add(function, b.add("matmul", x, w), name="y")
+    (kernel,) = compiled(Graph("g", (x,), (y,), tuple(b.nodes), ("y",)), name).kernels
+    loaded = [load.tensor for s in P.walk(kernel.function.body) for load in P.own_loads(s)]
+    assert any(t.scope is STACK for t in loaded if isinstance(t, P.Buffer)) == (loops and function == "sigmoid")
 
 
 def test_tiles_share_what_does_not_stay_in_l2() -> None:

@@ -11,6 +11,7 @@ _NAMES = {
     "unrolled": "steps written out",
     "order": "first loop",
     "by_position": "by position",
+    "finished_in_loop": "finished in a loop",
     "side_by_side": "streams side by side",
     "held": "sums held",
     "keep": "keep stages",

@@ -15,7 +15,15 @@ from sterna.ir import dtypes
 from sterna.ir.memory import REGISTER, SCRATCH, STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.ahead import fetch_ahead
-from sterna.schedule.strategies.analysis import Context, divisors, inline_elementwise, product, size, stored_apart
+from sterna.schedule.strategies.analysis import (
+    Context,
+    cheap,
+    divisors,
+    inline_elementwise,
+    product,
+    size,
+    stored_apart,
+)
 from sterna.schedule.strategies.operands import Contraction, analyse, bytes_of, least_cycles
 from sterna.schedule.strategies.padding import Padded, pad_rows, padded_of
 from sterna.schedule.strategies.register_tile import (
@@ -41,6 +49,9 @@ from sterna.te.tensor import Kernel, Tensor
 TILES_OF_A_PANEL = 4
 #: Where code is to be small: sums of a tile, and their steps, from which on a loop finishes them.
 LOOPED_SUMS, LOOPED_STEPS = 4, 24
+#: Registers of a target from which on a loop over rows holds the constants of elementary functions. V8 is up to 3 %
+#: slower with such loops.
+FINISHING_REGISTERS = 16
 #: Of L2, what a widened panel may take.
 SHARE_OF_L2 = 0.75
 
@@ -89,7 +100,11 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     else:
         place = tile_tasks(s, out, loops.columns, loops.rows, contraction, cycles, context, widened)
     if _finishes_in_loop(contraction, tile, context):
-        acc = _apart(s, acc, out, place)
+        acc = _sums_apart(s, acc, out, place, contraction, tile)
+    elif _finishes_by_rows(kernel, contraction, tile, context):
+        acc = _sums_apart(s, acc, out, place, contraction, tile)
+        s.unroll(out, loops.vector)
+        s.vectorize(out, loops.lane)
     else:
         write_tiles(s, out, loops)
     accumulate(s, acc, out, place, contraction, tile, context)
@@ -235,13 +250,32 @@ def _finishes_in_loop(contraction: Contraction, tile: RegisterTile, context: Con
     return product([a.extent for a in contraction.inner]) >= LOOPED_STEPS
 
 
-def _apart(s: Schedule, acc: str, out: str, place: str) -> str:
+def _finishes_by_rows(kernel: Kernel, contraction: Contraction, tile: RegisterTile, context: Context) -> bool:
+    """Whether what follows the sums of a tile is a loop over its rows, of several vectors each: an elementary function.
+
+    Its dozen constants find no registers beside the sums. Written out for every vector of a tile, they are loaded again
+    and again, and sums are spilled; in a loop over sums that lie on the stack they stay in registers: 7 % fewer
+    instructions of YOLOv5n (SiLU) on arm64, and half the code.
+    """
+    after = kernel.stages[kernel.stages.index(contraction.stage) + 1 :]
+    if min(tile.rows, tile.vectors, tile.lanes) == 1 or all(t.body is None or cheap(t.body) for t in after):
+        return False
+    best = context.target.registers(contraction.stage.dtype) >= FINISHING_REGISTERS
+    return context.choose("finished_in_loop", lambda: (True, False), best)
+
+
+def _sums_apart(s: Schedule, acc: str, out: str, place: str, contraction: Contraction, tile: RegisterTile) -> str:
     """Lets the sums of a tile leave their registers before they are finished; returns the stage that they are made
     in."""
     sums = s.cache_write(acc)
     s.compute_at(acc, out, place, STACK)
-    for axis in s.stages[acc].tensor.axes:
-        s.unroll(acc, axis.name)
+    axes = [axis.name for axis in s.stages[acc].tensor.axes]
+    if tile.lanes > 1:
+        vector, lane = s.split(acc, contraction.columns.name, tile.lanes)
+        s.vectorize(acc, lane)
+        axes = [*(name for name in axes if name != contraction.columns.name), vector]
+    for axis in axes:
+        s.unroll(acc, axis)
     return sums
 
 
