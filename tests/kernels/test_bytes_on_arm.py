@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sterna.ir.integer import Int
-from sterna.loops.finish import finish
+from sterna.loops.finish import Arithmetic, finish
 from sterna.loops.interpreter import run_function
 from sterna.loops.lower import lower
 from sterna.loops.printer import print_function
@@ -64,7 +64,7 @@ def check(kernel: Kernel, target: str, seed: int, symmetric: bool = True) -> Sch
     want = run_kernel(kernel, feeds)["out"]
     stored = schedule.stored([feeds[p.name] for p in kernel.params])
     lowered = lower(schedule)
-    for program in (lowered, finish(lowered), finish(lowered, load_target("arm64").rounded)):
+    for program in (lowered, finish(lowered), finish(lowered, Arithmetic(load_target("arm64").rounded))):
         memory = {b.name: a.reshape(-1) for b, a in zip(program.params, stored, strict=True)}
         memory |= {"x": feeds["x"].reshape(-1), "out": np.zeros(want.size, want.dtype)}
         run_function(program, memory)

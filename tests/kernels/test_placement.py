@@ -119,7 +119,7 @@ def test_types_that_a_device_lacks_stay_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("target", ["metal", "opencl-mali"])
 def test_functions_that_are_computed_in_types_that_a_device_lacks(target: str) -> None:
-    """Sines, powers and what is made of them, of float32, too."""
+    """Powers of float32, too."""
     graph, _, _ = every_operator(lambda operator, case: operator.name in BY_FLOAT64)
     there = target.partition("-")[0]
     options = Options(load_target(target), host=load_target("host"), generator="llvm", device_for=(("*", there),))

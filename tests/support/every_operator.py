@@ -13,8 +13,8 @@ from sterna.ir.sizes import BIND
 from sterna.ops import Builder, Case, Operator, operators
 from support.compiling import check, input_value
 
-#: Operators that are computed in float64 for float32, too: their sines are.
-BY_FLOAT64 = ("sin", "cos", "tan", "pow", "lgamma", "digamma", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
+#: Operators that are computed in float64 for float32, too.
+BY_FLOAT64 = ("pow",)
 
 
 def without_float64(operator: Operator, case: Case) -> bool:

@@ -46,13 +46,14 @@ def round_twice(value: Expr) -> Expr:
     return expr.rewrite(value, rule)
 
 
-def evaluate(op: str, *operands: Array, fused: bool = True) -> Array:
+def evaluate(op: str, *operands: Array, fused: bool = True, doubles: bool = True) -> Array:
     names = ("x", "y")[: len(operands)]
     tensors = [placeholder(n, a.shape, str(a.dtype)) for n, a in zip(names, operands, strict=True)]
 
     def body(i: Any) -> Expr:
         values = [t[i] for t in tensors]
-        value = expand_math(expr.binary(op, *values) if op == "pow" else expr.unary(op, *values))
+        value = expand_math(expr.binary(op, *values) if op == "pow" else expr.unary(op, *values), doubles)
+        assert doubles or not any(n.dtype == "float64" for n in nodes(value))
         assert not any(n.op in expr.MATH for n in nodes(value) if isinstance(n, (expr.Unary, expr.Binary)))
         return value if fused else round_twice(value)
 
@@ -116,6 +117,23 @@ def test_float32(op: str, fused: bool) -> None:
     assert error[worst] <= MATH_ERROR_ULP[op], f"{op}({x[worst]!r}) is {error[worst]} ulp off"
 
 
+@pytest.mark.parametrize("fused", [True, False], ids=["fma", "mul_add"])
+@pytest.mark.parametrize("op", ["sin", "cos"])
+def test_angles_by_integers(op: str, fused: bool) -> None:
+    """Without float64, also next to large multiples of pi / 2, and of subnormal numbers."""
+    x = all_magnitudes()
+    multiples = RNG.integers(1, 2**30, 200_000) * (np.pi / 2)
+    x = np.concatenate([x[~(np.abs(x) > 2.0**31)], (np.arange(1, 60_000) * (np.pi / 2)), multiples]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        exact = REFERENCE[op](x.astype(np.float64))
+    result = evaluate(op, x, fused=fused, doubles=False)
+    error = errors(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= MATH_ERROR_ULP[f"{op}, by integers"], f"{op}({x[worst]!r}) is {error[worst]} ulp off"
+    known = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(result[known]), np.signbit(exact[known]))
+
+
 def powers() -> tuple[Array, Array]:
     edges = [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, INF, -INF, NAN, 1e-40, -1e-40, 1e38, -1e38, 2**24, -(2**24) - 2]
     edges += [1.5, -1.5, 2.5, 1 + 2**-23, 1 - 2**-24, 33, -33, 1e9]
@@ -177,9 +195,10 @@ def test_narrow_types_are_computed_in_float32(op: str, dtype: Any) -> None:
     assert (close | flushed)[unequal].all()
 
 
+@pytest.mark.parametrize("doubles", [True, False])
 @pytest.mark.parametrize("op", ["sin", "cos"])
-def test_large_arguments_stay_in_range(op: str) -> None:
-    result = evaluate(op, np.array([3e9, -1e38, 3.4e38, INF, -INF, NAN], np.float32))
+def test_large_arguments_stay_in_range(op: str, doubles: bool) -> None:
+    result = evaluate(op, np.array([3e9, -1e38, 3.4e38, INF, -INF, NAN], np.float32), doubles=doubles)
     np.testing.assert_array_equal(result[:3], np.full(3, REFERENCE[op](np.float32(0))))
     assert np.isnan(result[3:]).all()
 

@@ -41,19 +41,31 @@ def _of_bodies(name: str, run: Body) -> LoopPass:
     return LoopPass(name, lambda function: replace(function, body=run(function.body)))
 
 
-def finish(
-    function: P.Function, rounded: frozenset[str] = frozenset(), rootless: frozenset[str] = frozenset()
-) -> P.Function:
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a processor computes by instructions, so that it is not taken apart.
+
+    Args:
+        rounded: what it has instructions for that round (`targets.target`).
+        rootless: the types whose square roots it has no instruction for (`targets.features`).
+        doubles: whether float64 is at hand where float32 needs more digits.
+    """
+
+    rounded: frozenset[str] = frozenset()
+    rootless: frozenset[str] = frozenset()
+    doubles: bool = True
+
+
+PLAIN = Arithmetic()
+
+
+def finish(function: P.Function, arithmetic: Arithmetic = PLAIN) -> P.Function:
     """The loop program that generators render: asynchronous copies waited for, threads kept apart by barriers, vectors
     explicit, loops unrolled, scattered loads as shuffles of whole vectors, registers named, sums begun with their first
     term, tiles placed, math expanded, 16-bit floats computed in 32 bits, integers divided, repeated values shared,
     every access proved in bounds, and threads proved apart.
-
-    Args:
-        rounded: what the target has instructions for that round (`targets.target`).
-        rootless: the types whose square roots it has no instruction for (`targets.features`).
     """
-    for each in loop_passes(rounded, rootless):
+    for each in loop_passes(arithmetic):
         function = each.run(function)
     return verify_threads(verify(function))
 
@@ -70,27 +82,28 @@ def without_rounding(function: P.Function) -> P.Function:
 _ROUNDED = (4, 8, 16)
 
 
-def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], rounded: frozenset[str], rootless: frozenset[str]) -> P.Stmt:
+def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], has: Arithmetic) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
-            done = _arithmetic(value, rounded)
-            memo[value] = done = rewrite(done, lambda node: _root(node, rootless)) if rootless else done
+            done = _arithmetic(value, has)
+            memo[value] = done = rewrite(done, lambda node: _root(node, has.rootless)) if has.rootless else done
         stmt = P.with_value(stmt, done)
-    return P.map_children(stmt, lambda s: _expand(s, memo, rounded, rootless))
+    return P.map_children(stmt, lambda s: _expand(s, memo, has))
 
 
-def _arithmetic(value: Expr, rounded: frozenset[str]) -> Expr:
+def _arithmetic(value: Expr, has: Arithmetic) -> Expr:
     """The value without elementary functions, quotients of vectors of integers, arithmetic in 16 bits and what no
     instruction rounds; most have none of them."""
     nodes = walk(value)
     if any(_rounds(node) for node in nodes):
-        value = rewrite(value, lambda node: _rounded(node, rounded))
+        value = rewrite(value, lambda node: _rounded(node, has.rounded))
         nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
         value = rewrite(value, _divided)
     if any(node.dtype in dtypes.HALVES for node in nodes):
-        return expand_math(widen_small_floats(value))
-    return expand_math(value) if any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes) else value
+        return expand_math(widen_small_floats(value), has.doubles)
+    has_math = any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes)
+    return expand_math(value, has.doubles) if has_math else value
 
 
 def _divided(node: Expr) -> Expr | None:
@@ -113,11 +126,11 @@ def _root(node: Expr, rootless: frozenset[str]) -> Expr | None:
     return square_root(node) if isinstance(node, Unary) and node.op == "sqrt" and node.dtype in rootless else None
 
 
-def loop_passes(rounded: frozenset[str] = frozenset(), rootless: frozenset[str] = frozenset()) -> tuple[LoopPass, ...]:
-    """The passes, in order; `rounded` and `rootless` as of `finish`."""
-    if not rounded and not rootless:
+def loop_passes(arithmetic: Arithmetic = PLAIN) -> tuple[LoopPass, ...]:
+    """The passes, in order."""
+    if arithmetic == PLAIN:
         return LOOP_PASSES
-    math = _of_bodies("math", lambda body: _expand(body, {}, rounded, rootless))
+    math = _of_bodies("math", lambda body: _expand(body, {}, arithmetic))
     return tuple(math if each.name == "math" else each for each in LOOP_PASSES)
 
 
@@ -130,6 +143,6 @@ LOOP_PASSES: tuple[LoopPass, ...] = (
     LoopPass("registers", promote_registers),
     _of_bodies("first-terms", first_terms),
     LoopPass("tiles", place_tiles),
-    _of_bodies("math", lambda body: _expand(body, {}, frozenset(), frozenset())),
+    _of_bodies("math", lambda body: _expand(body, {}, PLAIN)),
     _of_bodies("share", share),
 )

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.loops.angles import reduced
 from sterna.loops.lanewise import bits as _bits
 from sterna.loops.lanewise import cast as _cast
 from sterna.loops.lanewise import comparison as _test
@@ -34,7 +35,8 @@ from sterna.te.expr import Expr
 from sterna.te.operations import rounded_to_tf32
 
 #: Greatest error of each function on float32, in units in the last place of the result, over the whole range, whether
-#: `Fma` is rounded once or twice. (Once: exp 0.9, log 0.95, tanh 2.6, erf 1.85, sigmoid 2.5, sin and cos 1.75.)
+#: `Fma` is rounded once or twice. (Once: exp 0.9, log 0.95, tanh 2.6, erf 1.85, sigmoid 2.5, sin and cos 1.75, by
+#: integers 2.2.)
 #:
 #: exp flushes results below sqrt(2) * 2**-126 to zero, sigmoid those below 2**-128. sin and cos take finite arguments
 #: beyond 2**31 for zero. pow follows IEEE 754's rules for zeros, infinities and signs.
@@ -48,6 +50,8 @@ MATH_ERROR_ULP: dict[str, float] = {
     "sigmoid": 2.5,
     "sin": 2.1,
     "cos": 2.1,
+    "sin, by integers": 2.7,
+    "cos, by integers": 2.7,
     "pow": 0.51,
 }
 #: The same for float64, where sin and cos take arguments beyond 2**20 for zero and exp, sigmoid and pow flush subnormal
@@ -66,18 +70,20 @@ MATH_ERROR_ULP_FLOAT64: dict[str, float] = {
 }
 
 
-def expand_math(expr: Expr) -> Expr:
+def expand_math(expr: Expr, doubles: bool = True) -> Expr:
     """The expression with every `expr.MATH` node expanded; float16 and bfloat16 are computed in float32.
 
     Args:
         expr: of any number of lanes; constants that come in have as many as the operand they meet.
+        doubles: whether multiples of pi are taken off float32 in float64, or by integers.
     """
 
     def rule(node: Expr) -> Expr | None:
         if isinstance(node, E.Unary) and node.op in _UNARY:
             if isinstance(node.a, E.Const):
                 return _folded(node, node.a.value)
-            return _in_wide(node.a, node.dtype, _UNARY[node.op])
+            by_integers = not doubles and node.op in _BY_INTEGERS
+            return _in_wide(node.a, node.dtype, (_BY_INTEGERS if by_integers else _UNARY)[node.op])
         if isinstance(node, E.Binary) and node.op == "pow":
             if isinstance(node.a, E.Const) and isinstance(node.b, E.Const) and dtypes.is_float(node.dtype):
                 return _folded(node, node.a.value, node.b.value)
@@ -298,10 +304,33 @@ def _sine(x: Expr, cosine: bool) -> Expr:
         n = _op("sub", t, magic)
     for part in form.pi:
         wide = _fma(n, -part, wide)
-    r = _cast(wide, form.dtype)
+    return _with_sign(_sine_of_rest(_cast(wide, form.dtype)), _cast(_bits(t, "uint64"), form.bits))
+
+
+def _sine_by_integers(x: Expr, cosine: bool) -> Expr:
+    """The same of float32 without float64."""
+    if x.dtype == "float64":
+        return _sine(x, cosine)
+    r, odd = reduced(x, cosine)
+    odd = odd if cosine else _op("xor", odd, _op("shift_right", _bits(x, "uint32"), 31))
+    y = _with_sign(_sine_of_rest(r), odd)
+    # As of 0 for numbers too large to reduce, NaN for infinity and NaN; told apart by their bits, since languages of
+    # GPUs may take every float for a number.
+    size = _op("and", _bits(x, "uint32"), 0x7FFFFFFF)
+    beyond = _select(_test("lt", size, 0x7F800000), float(cosine), _const(math.nan, x))
+    return _select(_test("le", size, int(np.float32(_format(x).pi_limit).view(np.uint32))), y, beyond)
+
+
+def _sine_of_rest(r: Expr) -> Expr:
+    """sin(r) for |r| <= pi / 2."""
     square = _op("mul", r, r)
-    y = _fma(_op("mul", square, r), _horner(square, form.sin), r)
-    sign = _op("shift_left", _cast(_bits(t, "uint64"), form.bits), dtypes.bits(form.dtype) - 1)
+    return _fma(_op("mul", square, r), _horner(square, _format(r).sin), r)
+
+
+def _with_sign(y: Expr, odd: Expr) -> Expr:
+    """y, or -y where the lowest bit of an integer of its size is set."""
+    form = _format(y)
+    sign = _op("shift_left", odd, dtypes.bits(form.dtype) - 1)
     return _bits(_op("xor", _bits(y, form.bits), sign), form.dtype)
 
 
@@ -414,4 +443,8 @@ _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "erf": _erf,
     "sigmoid": _sigmoid,
     "tf32": _tf32,
+}
+_BY_INTEGERS: dict[str, Callable[[Expr], Expr]] = {
+    "sin": lambda x: _sine_by_integers(x, False),
+    "cos": lambda x: _sine_by_integers(x, True),
 }

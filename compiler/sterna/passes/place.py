@@ -163,7 +163,7 @@ def _types(kernel: Kernel | P.Function) -> Iterator[str]:
         statements = list(P.walk(kernel.body))
         yield from (s.buffer.dtype for s in statements if isinstance(s, P.Alloc))
         values = [value for s in statements if (value := P.value_of(s)) is not None]
-    yield from (part.dtype for value in values for part in E.walk(expand_math(value)))
+    yield from (part.dtype for value in values for part in E.walk(expand_math(value, doubles=False)))
 
 
 def _on_cpu(call: Call, host: Target) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sterna.errors import SternaError
 from sterna.loops.checks import with_checks
-from sterna.loops.finish import finish
+from sterna.loops.finish import Arithmetic, finish
 from sterna.loops.lanes import in_lanes
 from sterna.loops.lower import lower
 from sterna.loops.program import Function
@@ -83,4 +83,9 @@ def finish_lowered(call: Call, lowered: Function, target: Target) -> Function:
             inputs=tuple(replace(b, may_alias=True) if n in call.in_place else b for n, b in enumerate(lowered.inputs)),
             outputs=tuple(replace(b, may_alias=True) for b in lowered.outputs),
         )
-    return with_checks(finish(lowered, target.rounded, without_roots(target)), call.kernel)
+    return with_checks(finish(lowered, arithmetic(target)), call.kernel)
+
+
+def arithmetic(target: Target) -> Arithmetic:
+    """What a target has instructions for. Where groups of threads run kernels, float64 is slow or missing."""
+    return Arithmetic(target.rounded, without_roots(target), target.threads is None)

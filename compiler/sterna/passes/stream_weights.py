@@ -19,8 +19,8 @@ from sterna.loops.program import For, Function
 from sterna.loops.traffic import WORD, traffic
 from sterna.loops.values import Buffer
 from sterna.passes.context import PassContext
+from sterna.passes.programs import arithmetic
 from sterna.passes.stages import Lowered, Planned
-from sterna.targets.features import without_roots
 from sterna.targets.target import Flash, Target
 
 #: A fetch is worth its code and memory if it saves one part of so many of what a kernel takes.
@@ -72,7 +72,7 @@ class _Costs:
 
     def __init__(self, function: Function, flash: Flash, target: Target):
         self.function, self.flash = function, flash
-        finished = traffic(finish(function, target.rounded, without_roots(target)))
+        finished = traffic(finish(function, arithmetic(target)))
         self.words = {buffer.name: words for buffer, words in finished.items() if buffer.scope is PARAM}
         self.work = sum(finished.values())
         self.beside: dict[tuple[For, ...], int] = {}
