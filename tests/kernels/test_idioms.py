@@ -10,8 +10,8 @@ import pytest
 
 from sterna.codegen.machine import find_idioms
 from sterna.intrinsics.idioms import IDIOMS
-from sterna.loops.finish import finish
-from sterna.passes import plan_kernels
+from sterna.loops.finish import Arithmetic, finish
+from sterna.passes import programs
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host, load_target
 from sterna.targets.features import features
@@ -57,8 +57,8 @@ def test_a_machine_without_a_shift_that_rounds_computes_it(
     (axis,) = schedule.stages["y"].leaves
     schedule.split("y", axis, lanes)
     schedule.vectorize("y", f"{axis}.i")
-    computed = frozenset(("round_shift",))
-    monkeypatch.setattr(plan_kernels, "finish", lambda function, rounded, *rest: finish(function, computed, *rest))
+    computed = Arithmetic(rounded=frozenset(("round_shift",)))
+    monkeypatch.setattr(programs, "finish", lambda function, arithmetic: finish(function, computed))
     wanted = (numbers + ((np.int64(1) << shifts) >> 1)) >> shifts
     np.testing.assert_array_equal(run_kernel(kernel, feeds)["y"], wanted)
     np.testing.assert_array_equal(run_schedule(schedule, feeds, (), generator)["y"], wanted)

@@ -70,6 +70,8 @@ ELSEWHERE = {
         "android.md",
         "In an Android app",
     ): "tests/targets/test_android.py packages the model; the app needs Android Studio",
+    ("android.md", "On the GPU"): "tests/targets/test_android_device.py packages models and runs them on a JVM",
+    ("ios.md", "On the GPU"): "tests/targets/test_ios_metal.py packages a model; the rest needs a Mac",
     ("cpp.md", "With exceptions or without"): "an excerpt; runtime_c/test/golden.cpp is compiled without exceptions",
 }
 

@@ -189,6 +189,8 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     out.print(files({name: count for name, count in facts.sizes.items() if name in largest}))
     if nodes:
         out.print("", _kernels(graph), "", _nodes(graph), sep="\n")
+        if stay.stays(graph["nodes"]):
+            out.print("", _on_cpu(graph), sep="\n")
     if memory:
         out.print("", _memory(graph), sep="\n")
     if not facts.intact:
@@ -272,8 +274,7 @@ def _kernels(graph: dict[str, Any]) -> Table:
 def _nodes(graph: dict[str, Any]) -> Table:
     places = place_names(graph)
     on = ["on"] if len(places) > 1 else []
-    why = ["why on the CPU"] if stay.stays(graph["nodes"]) else []
-    rows = table(">#", "nodes of the model", *on, ">kernel", ">tasks", ">weights", "writes", *why, title="Nodes")
+    rows = table(">#", "nodes of the model", *on, ">kernel", ">tasks", ">weights", "writes", title="Nodes")
     for index, node in enumerate(graph["nodes"]):
         if node.get("op") == "copy":
             way = f"{places[node['from']]} to {places[node['to']]}"
@@ -290,8 +291,17 @@ def _nodes(graph: dict[str, Any]) -> Table:
             dimension_text(node["tasks"], graph.get("symbols", ())),
             weights,
             escape(written),
-            *([escape(stay.node_text(node["stay"]))] if "stay" in node else []),
         )
+    return rows
+
+
+def _on_cpu(graph: dict[str, Any]) -> Table:
+    """Which nodes are on the CPU, and why: a table of its own, since the one of all nodes is wide."""
+    rows = table(">#", "nodes of the model", "why on the CPU", title="Nodes on the CPU")
+    for index, node in enumerate(graph["nodes"]):
+        if "stay" in node:
+            sources = ", ".join(node.get("sources", ())) or node["name"]
+            rows.add_row(str(index), escape(sources), escape(stay.node_text(node["stay"])))
     return rows
 
 
