@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from onnx import helper, parser
 
 from sterna.api import compile_model, compile_to, options_of
 from sterna.bundle.devices_json import with_copies
-from sterna.bundle.graph_json import graph_json
 from sterna.driver import Compiled, Options, compile_graph, outline_of, reading
 from sterna.errors import SternaError
 from sterna.frontends.formats import read_model
@@ -24,7 +22,7 @@ from sterna.passes.placement import Coherence, controlled
 from sterna.passes.stages import Outline, call_bytes
 from sterna.targets.description import load_target
 from sterna_runtime.reader import bundle_of_browser
-from sterna_runtime.validation import check_graph
+from support.compiling import facts
 from support.control_flow import CHOICE, TRIPS, model
 from support.data_sized import detector
 from support.every_operator import BY_FLOAT64, every_operator
@@ -43,15 +41,6 @@ def imported(source: Any, **settings: Any) -> Outline:
 
 def compiled(source: Any, **settings: Any) -> Compiled:
     return compile_model(source, "opencl", **settings)
-
-
-def facts(made: Compiled) -> dict[str, Any]:
-    files = {"params.bin": made.params, **{each.name: each.data for each in made.libraries}}
-    if made.module:
-        files["kernels.cl"] = made.module.encode()
-    graph: dict[str, Any] = json.loads(graph_json(made, files))
-    check_graph(graph)
-    return graph
 
 
 def test_kernels_of_several_outputs_have_the_threads_of_all() -> None:

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from onnx import parser
 
 from sterna.api import compile_model
-from sterna.bundle.graph_json import graph_json
 from sterna.cli import program
 from sterna.errors import SternaError, error
 from sterna.passes import place
@@ -22,8 +21,8 @@ from sterna.passes.stay import Reason
 from sterna_runtime import load
 from sterna_runtime.cli import stay
 from sterna_runtime.reader import read_graph
-from sterna_runtime.validation import check_graph
 from support import handmade_bundle
+from support.compiling import facts
 from support.control_flow import CHOICE, TRIPS, model
 from support.data_sized import detector
 from support.device_bundles import edited
@@ -45,13 +44,7 @@ SIZES = {"dims": {"batch": (1, 4), "length": (2, 9)}}
 
 
 def graph_of(source: Any, target: str = "opencl", **settings: Any) -> dict[str, Any]:
-    made = compile_model(source, target, **settings)
-    files = {"params.bin": made.params, **{each.name: each.data for each in made.libraries}}
-    if made.module:
-        files["kernels.cl"] = made.module.encode()
-    graph: dict[str, Any] = json.loads(graph_json(made, files))
-    check_graph(graph)
-    return graph
+    return facts(compile_model(source, target, **settings))
 
 
 def told(graph: dict[str, Any]) -> dict[str, Any]:
@@ -179,8 +172,8 @@ def test_commands_say_it(tmp_path: Path) -> None:
         assert way in result.output
     listed = CliRunner().invoke(program, ["inspect", str(bundle), "--nodes"], env={"COLUMNS": "200"}).output
     assert "why on the CPU" in listed
-    facts = json.loads(CliRunner().invoke(program, ["inspect", str(bundle), "--json"]).output)
-    (row,) = (node["stay"] for node in facts["graph"]["nodes"] if "stay" in node)
+    inspected = json.loads(CliRunner().invoke(program, ["inspect", str(bundle), "--json"]).output)
+    (row,) = (node["stay"] for node in inspected["graph"]["nodes"] if "stay" in node)
     assert row == {"reason": "asked", "pattern": "*softmax*"}
     made = json.loads(CliRunner().invoke(program, [*arguments, "--json"]).output)
     assert [(each["sources"], each["stay"]) for each in made["on_cpu"]] == [(["softmax"], row)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from sterna.bundle.graph_json import graph_json
 from sterna.bundle.writer import write_bundle
 from sterna.codegen import c
 from sterna.driver import Compiled, Library, Options, compile_graph
@@ -25,6 +28,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna_runtime import Bundle, load
+from sterna_runtime.validation import check_graph
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -50,6 +54,16 @@ def run(graph: Graph, inputs: Arrays, directory: Path, generator: str = "c", thr
     """What the compiled graph computes."""
     with build(graph, directory, generator=generator, threads=threads) as bundle:
         return bundle.run(inputs)
+
+
+def facts(made: Compiled) -> dict[str, Any]:
+    """What graph.json says of a model for OpenCL."""
+    files = {"params.bin": made.params, **{each.name: each.data for each in made.libraries}}
+    if made.module:
+        files["kernels.cl"] = made.module.encode()
+    graph: dict[str, Any] = json.loads(graph_json(made, files))
+    check_graph(graph)
+    return graph
 
 
 def input_value(builder: Builder, array: np.ndarray, name: str = "x") -> Value:

@@ -261,15 +261,14 @@ class Schedule(CopySteps):
             self._illegal(f"{stage} is no sum of products", "as_matrices applies to those")
         if s.relations or s.annotations or s.attach is not None or stage in self.outputs:
             self._illegal(f"{stage} has steps of its own already, or is an output", "cache_write, then as_matrices")
-        rows_of = [a for a in s.tensor.axes[:-1] if a.name not in batch]
-        if not all(a.extent.is_const for a in (*rows_of[1:], *reduction.axes)):
-            self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
         own, inner = {a.name: a for a in s.tensor.axes[:-1]}, {a.name: a for a in reduction.axes}
+        rows = [axis for name, axis in own.items() if name not in batch]
+        if not all(a.extent.is_const for a in (*rows[1:], *reduction.axes)):
+            self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
         if stray := [*({*batch} - own.keys()), *({*folded} - inner.keys())] or ([] if folded else ["depth"]):
             self._illegal(f"{stray[0]} is no axis for that", "a batch of the stage's axes, folded of those reduced")
         a, b = pair[::-1] if swapped else pair
-        rows = {axis for name, axis in own.items() if name not in batch}
-        if a.dtype != b.dtype or s.tensor.axes[-1] in E.axes_of(a) or not rows.isdisjoint(E.axes_of(b)):
+        if a.dtype != b.dtype or s.tensor.axes[-1] in E.axes_of(a) or not E.axes_of(b).isdisjoint(rows):
             self._illegal(f"the factors of {stage} are no matrices", "other batches, or swap them")
         if swapped:
             assert isinstance(reduction.a, E.Binary)
