@@ -14,7 +14,7 @@ from sterna.ops import Builder, Case, Operator, operators
 from support.compiling import check, input_value
 
 #: Operators that are computed in float64 for float32, too.
-BY_FLOAT64 = ("pow",)
+BY_FLOAT64 = ("pow", "zeta")
 
 
 def without_float64(operator: Operator, case: Case) -> bool:
