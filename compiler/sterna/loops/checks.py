@@ -11,12 +11,19 @@ from sterna.te.tensor import Kernel
 
 
 def with_checks(function: P.Function, kernel: Kernel | P.Function) -> P.Function:
-    """The function with a test after it of every output that is one."""
+    """The function with a test of every output that is one: after it, or by the thread that stores it, since others may
+    read what is there before."""
     if not isinstance(kernel, Kernel):
         return function
-    tests = [
-        P.Require(Load("bool", tensor=buffer, indices=(ZERO,)))
-        for buffer, output in zip(function.outputs, kernel.outputs, strict=True)
-        if output.must_hold
-    ]
-    return replace(function, body=P.seq(function.body, *tests)) if tests else function
+    body = function.body
+    for buffer, output in zip(function.outputs, kernel.outputs, strict=True):
+        if output.must_hold:
+            test = P.Require(Load("bool", tensor=buffer, indices=(ZERO,)))
+            body = _behind_store(body, buffer.name, test) if function.has_threads else P.seq(body, test)
+    return replace(function, body=body)
+
+
+def _behind_store(stmt: P.Stmt, buffer: str, test: P.Require) -> P.Stmt:
+    if isinstance(stmt, P.Store) and stmt.buffer.name == buffer:
+        return P.seq(stmt, test)
+    return P.map_children(stmt, lambda s: _behind_store(s, buffer, test))
