@@ -20,6 +20,8 @@ from sterna.escape import terminal
 
 Bound = int | None  # None: unbounded on that side
 Values = Callable[["Atom"], Any]
+# Generated code computes sizes in 32 bits: what a merged quotient adds to one leaves it within them.
+_MOST_ADDED = 1 << 16
 
 
 class OpenSizeError(ValueError):
@@ -440,10 +442,6 @@ def of(atom: Atom) -> Int:
     if atom.lo is not None and atom.lo == atom.hi:
         return Int({}, atom.lo)
     return Int({(atom,): 1}, 0)
-
-
-# Generated code computes sizes in 32 bits: what a merged quotient adds to one leaves it within them.
-_MOST_ADDED = 1 << 16
 
 
 def _blocks(value: Int, divisor: int) -> tuple[int, Int, Int] | None:

@@ -19,7 +19,9 @@ def with_checks(function: P.Function, kernel: Kernel | P.Function) -> P.Function
     for buffer, output in zip(function.outputs, kernel.outputs, strict=True):
         if output.must_hold:
             test = P.Require(Load("bool", tensor=buffer, indices=(ZERO,)))
-            body = _behind_store(body, buffer.name, test) if function.has_threads else P.seq(body, test)
+            stored = any(isinstance(s, P.Store) and s.buffer.name == buffer.name for s in P.walk(body))
+            by_thread = function.has_threads and stored
+            body = _behind_store(body, buffer.name, test) if by_thread else P.seq(body, test)
     return replace(function, body=body)
 
 

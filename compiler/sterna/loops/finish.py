@@ -48,7 +48,7 @@ class Arithmetic:
     Args:
         rounded: what it has instructions for that round (`targets.target`).
         rootless: the types whose square roots it has no instruction for (`targets.features`).
-        doubles: whether float64 is at hand where float32 needs more digits.
+        doubles: whether sines and cosines of float32 reduce their arguments in float64; else by integers.
     """
 
     rounded: frozenset[str] = frozenset()

@@ -82,8 +82,8 @@ def expand_math(expr: Expr, doubles: bool = True) -> Expr:
         if isinstance(node, E.Unary) and node.op in _UNARY:
             if isinstance(node.a, E.Const):
                 return _folded(node, node.a.value)
-            by_integers = not doubles and node.op in _BY_INTEGERS
-            return _in_wide(node.a, node.dtype, (_BY_INTEGERS if by_integers else _UNARY)[node.op])
+            function = _UNARY[node.op] if doubles else _BY_INTEGERS.get(node.op, _UNARY[node.op])
+            return _in_wide(node.a, node.dtype, function)
         if isinstance(node, E.Binary) and node.op == "pow":
             if isinstance(node.a, E.Const) and isinstance(node.b, E.Const) and dtypes.is_float(node.dtype):
                 return _folded(node, node.a.value, node.b.value)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.ir.division import ceil_div
 from sterna.ir.graph import Array, Value
 from sterna.ir.integer import Int, as_int
 from sterna.ops.arrangements import LARGEST, MOVES, object_array
@@ -41,7 +42,7 @@ class Share:
         return self.numerator // self.divisor
 
     def ceil(self) -> Int:
-        return (self.numerator + (self.divisor - 1)) // self.divisor
+        return ceil_div(self.numerator, self.divisor)
 
     def truncated(self) -> Int | None:
         """Without what is behind the point; None where the sign is not known."""

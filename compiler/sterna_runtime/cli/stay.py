@@ -48,12 +48,9 @@ def summary(nodes: Sequence[Row]) -> str | None:
     Args:
         nodes: of graph.json; copies do not count.
     """
-    kept = stays(nodes)
+    kept, groups = stays(nodes), _by_reason(nodes)
     if not kept:
         return None
-    groups: dict[str, list[Row]] = {}
-    for node in kept:
-        groups.setdefault(node["stay"]["reason"], []).append(node)
     parts = [_part(reason, rows) for reason, rows in sorted(groups.items(), key=lambda item: -len(item[1]))]
     of = sum(node.get("op") != "copy" for node in nodes)
     return f"{len(kept):,} of {of:,} nodes {'stays' if len(kept) == 1 else 'stay'} on the CPU: {'; '.join(parts)}"
@@ -65,9 +62,7 @@ def ways(nodes: Sequence[Row], kind: str) -> Advice | None:
     Args:
         kind: of the device.
     """
-    found: dict[str, list[Row]] = {}
-    for node in stays(nodes):
-        found.setdefault(node["stay"]["reason"], []).append(node)
+    found = _by_reason(nodes)
     advice: list[Advice] = []
     if names := _all(found.get("unproved", ()), "dims"):
         advice.append(Advice("one size: ", dims(dict.fromkeys(names, "<size>"))))
@@ -76,6 +71,14 @@ def ways(nodes: Sequence[Row], kind: str) -> Advice | None:
     if patterns := dict.fromkeys(node["stay"].get("pattern", "") for node in found.get("asked", ())):
         advice.append(Advice("leave out ", Option("device_for", dict.fromkeys(patterns, "cpu"))))
     return Advice("on the device instead: ", Advice.join("; ", advice)) if advice else None
+
+
+def _by_reason(nodes: Iterable[Row]) -> dict[str, list[Row]]:
+    """The nodes that say why they are on the CPU, by reason."""
+    groups: dict[str, list[Row]] = {}
+    for node in stays(nodes):
+        groups.setdefault(node["stay"]["reason"], []).append(node)
+    return groups
 
 
 def _part(reason: str, rows: Sequence[Row]) -> str:
