@@ -189,7 +189,9 @@ class Models:
         elif not target.with_suffix(".pt").exists():  # what is written last
             script = Path(__file__).with_name("networks.py")
             command = [self.environments.networks(), "-W", "ignore", str(script), str(target.parent), name]
-            subprocess.run(command, check=True)  # whatever torch thinks of its own exporter
+            if status := subprocess.run(command, check=False).returncode:  # whatever torch thinks of its own exporter
+                title = f"{name} cannot be written: {command[0]} ended with status {status}"
+                raise error("E0004", title, fix=" ".join(command))
         return target
 
     def _exported(self, name: str, target: Path) -> None:

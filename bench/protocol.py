@@ -117,11 +117,17 @@ class Turns:
     failed: str = ""
 
 
-def interleave(workers: Mapping[Key, Worker], settings: Settings, note: Callable[[int], None]) -> dict[Key, Turns]:
+def interleave(
+    workers: Mapping[Key, Worker],
+    settings: Settings,
+    note: Callable[[int], None],
+    is_over: Callable[[], bool] = lambda: False,
+) -> dict[Key, Turns]:
     """Lets stopped workers run one at a time, in turns that go round.
 
     Args:
         note: called before the first round and after each, with the number of rounds that are done.
+        is_over: asked after each round: whether it was the last one, because the time is up.
     """
     found = {key: Turns() for key in workers}
     note(0)
@@ -137,6 +143,8 @@ def interleave(workers: Mapping[Key, Worker], settings: Settings, note: Callable
                 found[key].wall += said["us"]
                 found[key].cpu.append(said["cpu_us"])
         note(turn + 1)
+        if is_over():
+            break
     return found
 
 
@@ -207,7 +215,8 @@ class Bench:
 
     def _compile(self, peer: str, model: Model) -> Record:
         kept = self._own(peer, model) / "compile.json"
-        if not kept.exists() or peer.startswith("sterna"):  # the project's own compiler is what changes
+        # The project's own compiler is what changes; what failed may have lacked something that is there by now.
+        if not kept.exists() or peer.startswith("sterna") or "failed" in json.loads(kept.read_text()):
             worker = self._start(peer, model, 2, "compile")
             try:
                 said = worker.answer(self.settings.compile_seconds)

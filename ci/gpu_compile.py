@@ -24,8 +24,9 @@ from support.every_operator import every_operator  # noqa: E402
 from support.half_networks import half_network  # noqa: E402
 from support.trained import FOLDER, sample  # noqa: E402
 
-#: By compute capability, the target whose kernels are compiled for it.
-TARGETS = {"75": "cuda-sm75", "80": "cuda-sm80", "90": "cuda-sm90"}
+#: By compute capability, the target whose kernels are compiled for it; and what CUDA C++ has no words for.
+TARGETS = {"75": "cuda-sm75", "80": "cuda-sm80", "90": "cuda-sm90", "90a": "cuda-sm90a"}
+PTX_ALONE = ("90a",)
 PARTS = 4
 #: Compiled where no names are given.
 MODELS = ("mlperf_tiny_kws_int8", "mlperf_tiny_ad_f32", "mlperf_tiny_resnet_f32", "silero_vad_16k_f32")
@@ -81,9 +82,10 @@ def main(tools: Path, names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor() as pool:
         for name in names:
             for text in ("ptx", "cu"):
-                work = [(sm, made) for sm, target in TARGETS.items() for made in compiled(name, target, text)]
+                targets = {sm: of for sm, of in TARGETS.items() if text == "ptx" or sm not in PTX_ALONE}
+                work = [(sm, made) for sm, target in targets.items() for made in compiled(name, target, text)]
                 jobs = [pool.submit(registers, tools, sm, made, text, Path(scratch)) for sm, made in work]
-                for sm in TARGETS:
+                for sm in targets:
                     done = [job.result() for job, (of, _) in zip(jobs, work, strict=True) if of == sm]
                     rows = [row for kernels in done for row in kernels]
                     spills, most = sum(row[1] > 0 for row in rows), max((row[0] for row in rows), default=0)

@@ -4,27 +4,30 @@
     ci/bench-gpu --list                         # what that is; needs no GPU
     ci/bench-gpu mobilenet_v2 resnet50_b8 start # some of it
     ci/bench-gpu --engines sterna-device,torch-compile --python torch-compile=/opt/torch/bin/python mlp
+    ci/bench-gpu --minutes 9 --json a.json mlp  # what can be measured in that time
     ci/bench-gpu --read a.json --read b.json    # the tables of what earlier runs on this device wrote
     ci/bench-gpu --target opencl mlp product    # the benchmark itself, without a GPU: on PoCL, peers on the CPU
 
 It ends with status 1 if a goal is missed, a result is wrong or Sterna fails, with 2 if there is no such device or if an
-option or a name is wrong. Engines that cannot be installed are reported.
+option or a name is wrong. Engines that cannot be installed are reported. A run that is ended shows what it has found.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from environments import Environments, add_work
 from gpu import tables
-from gpu.bench import FIRST, DeviceBench, Pair
+from gpu.bench import FIRST, OPENED, DeviceBench, Pair
 from gpu.device import TARGETS, Device, find
 from gpu.goals import NOTHING, START, goals
 from gpu.kernels import MEMORY, SIZES
@@ -72,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=8, metavar="N", help="turns of every engine: 8")
     parser.add_argument("--turn-ms", type=float, default=150.0, metavar="MS", help="of a turn: 150")
     parser.add_argument("--starts", type=int, default=5, metavar="N", help="processes that time the first result: 5")
+    parser.add_argument("--minutes", type=float, default=math.inf, metavar="N", help="begin nothing after that time")
     parser.add_argument("--bound", type=float, default=0.02, metavar="E", help="of --math fast=E, for tf32: 0.02")
     parser.add_argument("--sizes", choices=SIZES, help="of kernels; full with CUDA, small without")
     add_work(parser)
@@ -100,6 +104,8 @@ def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
             wrong.append(Diagnostic("E0002", f"--{option} is {getattr(arguments, option)}; it must be at least 1"))
     if arguments.json is not None and not arguments.json.resolve().parent.is_dir():
         wrong.append(Diagnostic("E0002", f"--json is {arguments.json}", fix="a file in a folder that exists"))
+    if not arguments.minutes > 0:
+        wrong.append(Diagnostic("E0002", f"--minutes is {arguments.minutes:g}; it must be above 0"))
     if not arguments.turn_ms > 0:
         wrong.append(Diagnostic("E0002", f"--turn-ms is {arguments.turn_ms:g}; it must be above 0"))
     if not 0 < arguments.bound < 1:
@@ -110,6 +116,10 @@ def _wrong(arguments: argparse.Namespace) -> list[Diagnostic]:
 def _engines(kind: str) -> list[str]:
     """Of networks and of kernels."""
     return list(dict.fromkeys(name for usual in USUAL[kind] for name in usual))
+
+
+class Ended(BaseException):
+    """Somebody wants this process to end: what it has found is shown."""
 
 
 class Plan:
@@ -150,11 +160,12 @@ class Plan:
             shape = f"{sizes.rows} x {sizes.columns}"
             lines.append(f"bandwidth: {', '.join(MEMORY)} of {shape}, by {', '.join(self.of_kernels)}")
         if START_PART in self.parts:
-            lines.append(f"start: the first result of {START} and {NOTHING}, by {FIRST}")
+            lines.append(f"start: the first result of {START} and {NOTHING}, by {OPENED} and {FIRST}")
         return lines
 
 
-def _measure(arguments: argparse.Namespace, device: Device, plan: Plan) -> Results:
+def _measure(arguments: argparse.Namespace, device: Device, plan: Plan) -> tuple[Results, int]:
+    """What was found, and with which status the run was ended from outside; 0: it was not."""
     folder = arguments.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     engines = [*plan.of_networks, *plan.of_kernels]
@@ -164,34 +175,51 @@ def _measure(arguments: argparse.Namespace, device: Device, plan: Plan) -> Resul
     threads = len(os.sched_getaffinity(0))
     patience = {"compile_seconds": 1800.0, "answer_seconds": 600.0}
     settings = Settings(engines, [threads], arguments.rounds, arguments.turn_ms, **patience)
-    bench = DeviceBench(models, environments, settings, device, arguments.bound)
+    bench = DeviceBench(models, environments, settings, device, arguments.bound, 60 * arguments.minutes)
     workloads = Workloads(models)
     about = {"kind": device.kind, "target": device.target, "name": device.name, "is_judged": device.is_judged}
     results = Results(about, plan.sizes, states=bench.states, unwritten=workloads.failed)
+    ended = 0
+    try:
+        for what, measure in _steps(plan, bench, workloads, results, arguments.starts):
+            if bench.is_over:
+                results.unwritten[what] = "not measured: the time is up"
+                continue
+            print(f"{what} ...", file=sys.stderr, flush=True)
+            measure()
+            if arguments.json is not None:
+                results.write(arguments.json)
+    except (Ended, KeyboardInterrupt) as end:
+        ended = 143 if isinstance(end, Ended) else 130
+        results.unwritten["the rest"] = "not measured: the run was ended"
+    if arguments.json is not None:
+        results.write(arguments.json)
+    return results, ended
 
-    def keep() -> None:
-        if arguments.json is not None:
-            results.write(arguments.json)
 
-    def say(what: str) -> None:
-        print(f"{what} ...", file=sys.stderr, flush=True)
+def _steps(
+    plan: Plan, bench: DeviceBench, workloads: Workloads, results: Results, starts: int
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """All that is measured, by its name, and what does it."""
+
+    def networks(workload: Workload) -> None:
+        results.networks += _rows(bench.measure_pairs([(workload, name) for name in plan.of_networks]))
+
+    def kernels(names: Sequence[str]) -> None:
+        found = workloads.kernels(names, SIZES[plan.sizes])
+        results.kernels += _rows(bench.measure_pairs([(each, name) for each in found for name in plan.of_kernels]))
+
+    def start(workload: Workload) -> None:
+        results.starts[workload.label] = bench.starts(workload, starts)
 
     for workload in workloads.find(plan.networks, plan.precisions):
-        say(workload.label)
-        results.networks += _rows(bench.measure_pairs([(workload, name) for name in plan.of_networks]))
-        keep()
-    for part, kernels in ((PRODUCT, (PRODUCT_KERNEL,)), (BANDWIDTH, MEMORY)):
+        yield workload.label, partial(networks, workload)
+    for part, names in ((PRODUCT, (PRODUCT_KERNEL,)), (BANDWIDTH, MEMORY)):
         if part in plan.parts:
-            say(part)
-            found = workloads.kernels(kernels, SIZES[plan.sizes])
-            results.kernels += _rows(bench.measure_pairs([(each, name) for each in found for name in plan.of_kernels]))
-            keep()
+            yield part, partial(kernels, names)
     if START_PART in plan.parts:
         for workload in workloads.find((START, NOTHING), ("fp32",)):
-            say(f"the first result of {workload.label}")
-            results.starts[workload.label] = bench.starts(workload, arguments.starts)
-            keep()
-    return results
+            yield f"the first result of {workload.label}", partial(start, workload)
 
 
 def _rows(measured: Sequence[tuple[Pair, dict[str, Record]]]) -> list[Row]:
@@ -219,7 +247,8 @@ def _show(results: Results) -> int:
     found = goals(results)
     console.print(tables.judgement(found, results.is_judged))
     missed = sum(goal.is_met is False for goal in found) if results.is_judged else 0
-    return int(bool(defects or missed))
+    nothing = not (results.networks or results.kernels or results.starts)
+    return int(bool(defects or missed or nothing))
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -233,15 +262,28 @@ def _run(arguments: argparse.Namespace) -> int:
         print("\n".join(plan.lines()))
         return 0
     device = find(arguments.target)
-    return _show(_measure(arguments, device, Plan(arguments, kind, device.precisions)))
+    results, ended = _measure(arguments, device, Plan(arguments, kind, device.precisions))
+    status = _show(results)
+    return ended or status
+
+
+def _end(*_: object) -> None:
+    raise Ended
 
 
 def main() -> None:
-    # So that no engine's process is left, with the GPU's memory.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # So that no engine's process is left, with the GPU's memory, and what was found is told.
+    signal.signal(signal.SIGTERM, _end)
     arguments = _parser().parse_args()
     try:
-        sys.exit(_run(arguments))
+        status = _run(arguments)
+        sys.stdout.flush()
+        sys.exit(status)
+    except Ended:
+        sys.exit(143)
+    except BrokenPipeError:  # who reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except SternaError as problem:
         print(problem, file=sys.stderr)
         sys.exit(2 if {"E0002", "E0006", "E0507", "E0521", "E0401"} & {*problem.codes} else 1)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from onnx import parser
+
+import sterna
 from sterna.errors import Diagnostic, SternaError, error
 from sterna_runtime import devices
 
 #: Targets for CUDA by the compute capability that they need, the newest first.
 CAPABILITIES = {90: "cuda-sm90", 80: "cuda-sm80", 75: "cuda-sm75"}
-TARGETS = ("cuda", *CAPABILITIES.values(), "opencl")
+#: By a capability, the target of GPUs that have just that one, and the driver of CUDA that it needs.
+ALONE = {90: ("cuda-sm90a", (12, 0))}
+TARGETS = ("cuda", *(target for target, _ in ALONE.values()), *CAPABILITIES.values(), "opencl")
 #: From which capability on tensor cores multiply TF32.
 TF32 = 80
 
@@ -49,7 +56,8 @@ class Device:
 
 
 def find(target: str) -> Device:
-    """The device that a target's bundles run on here; "cuda": of the newest target that it can do.
+    """The device that a target's bundles run on here; "cuda": of the newest target that it can do. What no other GPU
+    can do is taken if a product is right by it, since only the emulator of the tests has run it.
 
     Raises:
         SternaError: E0507, there is none, or it cannot do this.
@@ -70,11 +78,37 @@ def find(target: str) -> Device:
     found = re.search(r"capability (\d+)\.(\d+)", name)
     capability = int(found[1] + found[2]) if found else 0
     fitting = [own for least, own in CAPABILITIES.items() if capability >= least]
+    own, needed_driver = ALONE.get(capability, ("", (0, 0)))
+    driver = re.search(r"CUDA (\d+)\.(\d+)", name)
+    if own and driver and (int(driver[1]), int(driver[2])) >= needed_driver:
+        if target == own or (target == "cuda" and multiplies(own)):
+            return Device(kind, own, name, capability)
+        fitting.append(own)
     if not fitting or (target != "cuda" and target not in fitting):
         needed = next((least for least, own in CAPABILITIES.items() if own == target), 75)
         title = f"{name}: {target} needs a compute capability of {needed / 10:.1f}"
         raise error("E0507", title, fix=f"--target {fitting[0]}" if fitting else "another GPU, or --target opencl")
     return Device(kind, fitting[0] if target == "cuda" else target, name, capability)
+
+
+def multiplies(target: str) -> bool:
+    """Whether a product of whole numbers in float16 is right; says so if it is not."""
+    shape, random = (1024, 1024), np.random.default_rng(0)
+    x, w = (random.integers(-3, 4, shape).astype(np.float16) for _ in range(2))
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> product (float16[1024,1024] x, float16[1024,1024] w) '
+        "=> (float16[1024,1024] y) { y = MatMul(x, w) }"
+    )
+    try:
+        with sterna.compile(model, target) as bundle:
+            (found,) = bundle.run({"x": x, "w": w}).values()
+        wrong = int((found != (x.astype(np.float32) @ w.astype(np.float32)).astype(np.float16)).sum())
+    except SternaError as problem:
+        print(f"{target} is not measured: {problem}", file=sys.stderr)
+        return False
+    if wrong:
+        print(f"{target} is not measured: {wrong:,} of {found.size:,} elements of a product are wrong", file=sys.stderr)
+    return not wrong
 
 
 # ---------------------------------------------------------------- its state

@@ -38,25 +38,27 @@ def _identity(task: Task) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def _sterna(task: Task, on_device: bool) -> Iterator[Any]:
+def _sterna(task: Task, on_device: bool, opened: bool = False) -> Iterator[Any]:
     import sterna
     from sterna.errors import SternaError
     from sterna_runtime import library
 
     library.load()  # as the peers' imports do
-    yield
     bundle, mover = task.folder / "bundle", task.folder / "mover"
+    # As long as a model is loaded, its driver keeps the device open.
+    kept = [sterna.load(mover)] if opened and task.stage == "load" else []
+    yield
     if task.stage == "compile":
         _refuse_tf32(task)
         shapes = {name: array.shape for name, array in task.inputs}
         math = f"fast={task.bound}" if task.precision == "tf32" else "exact"
         sterna.compile_to(bundle, str(task.onnx), task.target, shapes, math=math)
-        if on_device:
+        if on_device or opened:
             sterna.compile_to(mover, _identity(task), task.target)
         yield sorted(file for file in bundle.iterdir() if file.is_file() and file.suffix not in _FOR_PEOPLE)
         return
     loaded = sterna.load(bundle)
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = {"kept": kept}
 
     def bind(arrays: Sequence[Array]) -> None:
         names = [spec.name for spec in loaded.inputs]
@@ -104,6 +106,12 @@ def sterna_copies(task: Task) -> Iterator[Any]:
     yield from _sterna(task, on_device=False)
 
 
+@engine("sterna-opened")
+def sterna_opened(task: Task) -> Iterator[Any]:
+    """As sterna-copies, in a process that has the device open already: what loading a second model takes."""
+    yield from _sterna(task, on_device=False, opened=True)
+
+
 # ---------------------------------------------------------------- ONNX Runtime
 def _onnxruntime(task: Task, graph: bool) -> Iterator[Any]:
     import onnxruntime as ort
@@ -130,7 +138,8 @@ def _onnxruntime(task: Task, graph: bool) -> Iterator[Any]:
             if not all(isinstance(size, int) for size in output.shape):
                 binding.bind_output(output.name, "cuda", 0)
                 continue
-            kind = _TYPES[output.type.removeprefix("tensor(").removesuffix(")")]
+            name = output.type.removeprefix("tensor(").removesuffix(")")
+            kind = np.dtype(_TYPES.get(name, name))
             kept.append(ort.OrtValue.ortvalue_from_shape_and_type(output.shape, kind, "cuda", 0))
             binding.bind_ortvalue_output(output.name, kept[-1])
 
@@ -142,7 +151,7 @@ def _onnxruntime(task: Task, graph: bool) -> Iterator[Any]:
 
 
 #: NumPy's types of ONNX Runtime's names, where they differ.
-_TYPES = {"float": "float32", "double": "float64"} | {kind: kind for kind in ("float16", "int32", "int64", "bool")}
+_TYPES = {"float": "float32", "double": "float64"}
 
 
 @engine("onnxruntime-gpu", "onnxruntime-gpu[cuda,cudnn]")
@@ -167,8 +176,9 @@ def _tensorrt(task: Task, graph: bool) -> Iterator[Any]:
     plan = task.folder / "model.plan"
     if task.stage == "compile":
         builder = trt.Builder(logger)
-        # Every tensor has the type that the file says.
-        network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+        # Every tensor has the type that the file says; from TensorRT 11 on that is always so, and the flag may go.
+        flag = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
+        network = builder.create_network(0 if flag is None else 1 << int(flag))
         parser = trt.OnnxParser(network, logger)
         if not parser.parse_from_file(str(task.onnx)):
             raise RuntimeError("; ".join(str(parser.get_error(n)) for n in range(parser.num_errors)))

@@ -75,7 +75,9 @@ def _start(results: Results) -> Iterator[Goal]:
     if START in results.starts:
         took = results.starts[START].get("first_ms")
         nothing = results.starts.get(NOTHING, {}).get("first_ms")
-        of = f"median of {len(results.starts[START].get('samples', ()))}"
+        alone = results.starts[START].get("alone_ms")
+        of = f"median of {len(results.starts[START].get('samples', ()))}, device open"
+        of += "" if alone is None else f"; {alone:.0f} ms with opening it"
         of += "" if nothing is None else f"; {nothing:.0f} ms of a network of one node"
         yield Goal(f"{START}: load to the first result", 100, took, of, " ms", most=True)
     sizes = dict(bundles(results))

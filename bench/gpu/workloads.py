@@ -70,7 +70,13 @@ class Workloads:
         if wrong:
             raise SternaError(wrong)
         found = []
-        for base in self.models.find(names):
+        try:
+            bases = self.models.find(names)
+        except SternaError as problem:
+            if problem.codes != ("E0004",):
+                raise
+            bases, self.failed[names[0]] = [], problem.diagnostics[0].title
+        for base in bases:
             network, batch = network_and_batch(base.label)
             program = base.file.with_suffix(".pt2")
             for precision in precisions:

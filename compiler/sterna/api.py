@@ -323,7 +323,8 @@ def compile(
             `compile_to`.
         shapes: input name -> sizes, where the model leaves them open. Tensors of a sequence `x` are `x[0]`, `x[1]`...;
             None stands for a sequence or an optional that holds nothing.
-        dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs.
+        dims: dimension name -> its size, or (least, greatest) of one that stays open until the model runs; of one that
+            is a multiple of some number, (least, greatest, number).
         generator: "c" (through a C compiler) or "llvm" (in this process).
         threads: how many threads it will run on; a cost hint and what the returned bundle is loaded with, never a
             limit of the bundle.

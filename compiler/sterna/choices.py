@@ -107,6 +107,17 @@ class ByRule:
 BY_RULE = ByRule()
 
 
+@dataclass(frozen=True)
+class Otherwise:
+    """Decisions by some names are as they are given, wherever they may be so; every other one is as the rule says."""
+
+    given: Choice
+
+    def choose(self, name: str, candidates: Callable[[], Iterable[V]], default: V) -> V:
+        value = cast("V", self.given.get(name, default))
+        return value if value == default or value in candidates() else default
+
+
 class Trace:
     """Decisions as somebody picks them, kept.
 

@@ -40,8 +40,9 @@ def write_source(packed: Packed, context: PassContext) -> Written:
 def _kernels_of(written: Written, model: str, place: str) -> KernelSet:
     """The kernels of a place."""
     kernels = zip(owners(written.kernels), written.comments, strict=True)
-    own = [(kernel.code, comments) for kernel, comments in kernels if kernel.place == place]
-    return KernelSet(model, [function for function, _ in own], [comments for _, comments in own])
+    own = [(kernel, comments) for kernel, comments in kernels if kernel.place == place]
+    exchanging = [each for kernel, _ in own for each in kernel.exchanging]
+    return KernelSet(model, [kernel.code for kernel, _ in own], [comments for _, comments in own], exchanging)
 
 
 def build_libraries(written: Written, context: PassContext) -> Compiled:

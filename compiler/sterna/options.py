@@ -8,6 +8,7 @@ from typing import Any
 
 from sterna.choices import Tuning
 from sterna.targets.target import Target
+from sterna_runtime.arguments import DimSize
 
 #: What weights may be stored as, and the type of each.
 WEIGHTS = {"fp32": "", "fp16": "float16", "bf16": "bfloat16"}
@@ -77,7 +78,7 @@ class Options:
             are rounded to 16 bits, and widened where they are read; everything is computed in float32 as before.
         widened: those weights are rounded, and stored in float32 all the same: what `weights` is compared with.
         shapes: sizes of inputs that the model leaves open, by name; None for a sequence or optional of nothing.
-        dims: the size, or (least, greatest), of named dimensions.
+        dims: the size, (least, greatest), or (least, greatest, divisor), of named dimensions.
         values: of inputs that are constants of the bundle, a number or a row of numbers by name.
         signature: which of the model's signatures; None: its first graph.
         weights_file: where the model's weights are, if they are in a file of their own; None: beside it.
@@ -109,7 +110,7 @@ class Options:
     widened: bool = False
     patches: Patches | None = None
     shapes: tuple[tuple[str, tuple[int, ...] | None], ...] = ()
-    dims: tuple[tuple[str, int | tuple[int, int]], ...] = ()
+    dims: tuple[tuple[str, DimSize], ...] = ()
     values: tuple[tuple[str, float | tuple[float, ...]], ...] = ()
     signature: str | None = None
     weights_file: str | None = None

@@ -35,6 +35,8 @@ from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
+from sterna.passes.exchanging import applies as may_exchange
+from sterna.passes.exchanging import exchange
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
 from sterna.passes.fuse import fuse_all
@@ -67,7 +69,7 @@ from sterna.passes.stream_weights import applies as streams_weights
 from sterna.passes.stream_weights import stream_weights
 from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
-from sterna.passes.widen_halves import widen_halves
+from sterna.passes.widen_halves import multiplies_computed, widen_halves
 from sterna.passes.write_out import write_out
 from sterna.targets.description import load_target
 from sterna.timing import timed
@@ -133,13 +135,21 @@ def _tabulate(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: tabulate(each, floats_are_dear=scalar), graph)
 
 
+def _phases(graph: Graph, context: PassContext) -> Graph:
+    return everywhere(lambda each: phases(each, context.target.threads is not None), graph)
+
+
 def _planes(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: planes(each, context.target, context.decide), graph)
 
 
 def _widen_halves(graph: Graph, context: PassContext) -> Graph:
     narrow = frozenset(HALF) - context.target.fragment_types
-    return everywhere(lambda each: widen_halves(each, narrow), graph)
+    threads = context.target.threads
+    kept = threads is not None and threads.converts_halves
+    return everywhere(
+        lambda each: each if kept and not multiplies_computed(each) else widen_halves(each, narrow), graph
+    )
 
 
 def _im2col(graph: Graph, context: PassContext) -> Graph:
@@ -151,7 +161,9 @@ def _views(graph: Graph, context: PassContext) -> Viewed:
 
 
 def _fuse(viewed: Viewed, context: PassContext) -> Grouped:
-    return Grouped(viewed.graph, viewed.views, fuse_all(viewed.graph, viewed.views, context.decide))
+    device = context.target.device
+    most = None if device is None else device.buffers
+    return Grouped(viewed.graph, viewed.views, fuse_all(viewed.graph, viewed.views, context.decide, most))
 
 
 def _linearize(grouped: Grouped, context: PassContext) -> Sequenced:
@@ -227,6 +239,11 @@ def _narrow_products(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: narrow.narrow_products(each, types), graph)
 
 
+def _compiling(written: Any) -> str:
+    n = len(written.kernels)
+    return f"compiling {n} kernel{'' if n == 1 else 's'}"
+
+
 PIPELINE: tuple[Pass, ...] = (
     graph_pass("remove-empty-tensors", remove_empty_tensors, says="optimizing the graph"),
     graph_pass("fold-constants", fold_constants),
@@ -242,7 +259,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("crop-taps", crop_taps),
     graph_pass("drop-channels", drop_channels, lambda context: not context.options.debug),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
-    graph_pass("phases", phases),
+    Pass("phases", _phases, (("phases", print_graph),), verify_graph, over_graphs=True),
     graph_pass("overlap", overlap, lambda context: context.target.lanes(32) > 1),
     graph_pass("separate-pools", separate_pools),
     Pass(
@@ -305,6 +322,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("stream-weights", stream_weights, (("stream-weights", dumps.lowered_text),), checks.verify_lowered,
          streams_weights),
     Pass("loops", finish_kernels, (("loops", dumps.loops_text),), checks.verify_finished),
+    Pass("exchange", exchange, (("exchange", dumps.exchanging_text),), checks.verify_finished, may_exchange),
     Pass("shrink-kernels", shrink_kernels, (("shrink-kernels", dumps.shared_text),), checks.verify_finished, shrinks),
     Pass("write-out", write_out, (("write-out", dumps.shared_text),), checks.verify_finished, shrinks),
     Pass("scratch", _scratch, (("scratch", dumps.memory_text),), checks.verify_memory, _scratch_is_planned),
@@ -316,7 +334,7 @@ PIPELINE: tuple[Pass, ...] = (
         "source", write_source, (("source", lambda written: written.source + written.module),),
         says=lambda packed: "generating code",
     ),
-    Pass("libraries", build_libraries, says=lambda written: f"compiling {len(written.kernels)} kernels"),
+    Pass("libraries", build_libraries, says=_compiling),
 )  # fmt: skip
 
 #: What `--dump-after` can show, in order.

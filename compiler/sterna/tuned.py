@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -77,12 +78,17 @@ class Best:
 
 
 def best_of(place: Path, target: Target) -> Best | None:
-    """What the records in a file say of a target; None where they say nothing, or cannot be read."""
-    if not place.is_file():
+    """What the records in a file say of a target; None where they say nothing.
+
+    Records that cannot be read say nothing, and a warning says why.
+    """
+    if not place.is_file() and not place.is_dir():  # STERNA_TUNING=/dev/null: no records
         return None
     try:
         with Database(place, create=False) as records:
             own = target_id(target)
             return Best(records.confirmed(own), records.algorithms(own)) or None
-    except SternaError:
+    except SternaError as mistake:
+        why = "; ".join(each.title for each in mistake.diagnostics)
+        warnings.warn(f"nothing is compiled as it was tuned: {why}", stacklevel=2)
         return None

@@ -51,8 +51,8 @@ class Option:
             if surface == "python":
                 rows = ", ".join(f'"{name}": {_python(size)}' for name, size in self.value.items())
                 return f"{self.keyword}={{{rows}}}"
-            between = ".." if self.keyword == "dims" else ","
-            return " ".join(_quoted(f"{flag} ", f"{n}={_joined(size, between)}") for n, size in self.value.items())
+            joined = _range if self.keyword == "dims" else _joined
+            return " ".join(_quoted(f"{flag} ", f"{n}={joined(size)}") for n, size in self.value.items())
         if self.value is None:
             return self.keyword if surface == "python" else flag
         if surface == "python":
@@ -127,7 +127,7 @@ Fix = str | Option | Compile | Advice
 
 
 def dims(sizes: Mapping[str, Any]) -> Option:
-    """Sizes of named dimensions; of one that stays open (least, greatest)."""
+    """Sizes of named dimensions; of one that stays open (least, greatest), or (least, greatest, divisor)."""
     return Option("dims", sizes)
 
 
@@ -148,10 +148,17 @@ def _python(size: Any) -> str:
     return f'"{size}"' if isinstance(size, str) and size.isalpha() else str(size)
 
 
-def _joined(size: Any, between: str) -> str:
+def _joined(size: Any) -> str:
     if size is None:
         return "none"
-    return between.join(map(str, size)) if isinstance(size, Sequence) and not isinstance(size, str) else str(size)
+    return ",".join(map(str, size)) if isinstance(size, Sequence) and not isinstance(size, str) else str(size)
+
+
+def _range(size: Any) -> str:
+    """`1`, `1..8` or `32..640:32`."""
+    if not isinstance(size, Sequence) or isinstance(size, str):
+        return str(size)
+    return "..".join(map(str, size[:2])) + "".join(f":{divisor}" for divisor in size[2:])
 
 
 def _path(path: str) -> str:

@@ -12,11 +12,13 @@ from sterna_runtime.errors import Diagnostic, SternaError
 
 #: Sizes of inputs by name; None for a sequence or an optional that holds nothing.
 Shapes = Mapping[str, Sequence[int] | None]
-#: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
-Dims = Mapping[str, int | tuple[int, int]]
+#: One size; or the least and the greatest of one that stays open, and what divides all of them.
+DimSize = int | tuple[int, int] | tuple[int, int, int]
+#: Sizes of named dimensions.
+Dims = Mapping[str, DimSize]
 
 _SHAPES = 'shapes={"NAME": (1, 3, 224, 224)}'
-_DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open'
+_DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open, or (32, 640, 32) for multiples of 32'
 
 
 class Arguments:
@@ -168,7 +170,7 @@ class Arguments:
         if not isinstance(value, Mapping):
             self.wrong("dims", value, "a dict is needed, of sizes by dimension", _DIMS)
             return None
-        result: dict[str, int | tuple[int, int]] = {}
+        result: dict[str, DimSize] = {}
         for name, size in value.items():
             if not isinstance(name, str):
                 self.wrong("a name in dims", name, "a string is needed", _DIMS)
@@ -176,8 +178,11 @@ class Arguments:
                 result[name] = int(size)
             elif is_sizes(size) and len(size) == 2:
                 result[name] = (int(size[0]), int(size[1]))
+            elif is_sizes(size) and len(size) == 3:
+                result[name] = (int(size[0]), int(size[1]), int(size[2]))
             else:
-                self.wrong(f'dims["{name}"]', size, "an integer, or (least, greatest), is needed", _DIMS)
+                needs = "an integer, (least, greatest) or (least, greatest, divisor) is needed"
+                self.wrong(f'dims["{name}"]', size, needs, _DIMS)
         return result
 
 

@@ -30,12 +30,14 @@ class Dimension(str):
     """A size that is open, printed: `seq`, `2*seq + 1`; or `0..100`, the bounds of one that the model computes while it
     runs. It is a string, and remembers what it means."""
 
-    __slots__ = ("expression", "names", "range", "symbol", "uses")
+    __slots__ = ("divisor", "expression", "names", "range", "symbol", "uses")
     expression: Expression
     names: tuple[str, ...]
     """names of all dimensions of the model"""
     symbol: str | None
-    """the name of the dimension, if it is nothing else: such a size says what the dimension is"""
+    """the name of the dimension, if it is that or a multiple of it: such a size says what the dimension is"""
+    divisor: int
+    """what a size is divided by to have the dimension: 1, or more where the size is a multiple of it"""
     uses: tuple[str, ...]
     """the dimensions on which it depends, in the model's order"""
     range: Bounds | None
@@ -50,7 +52,8 @@ class Dimension(str):
         found: set[int] = set()
         _collect(expression, found)
         self.uses = tuple(names[k] for k in sorted(found))
-        self.symbol = self.uses[0] if isinstance(expression, list) and expression[0] == "d" else None
+        self.divisor = _times(expression)
+        self.symbol = self.uses[0] if self.divisor else None
         return self
 
     @classmethod
@@ -68,8 +71,18 @@ class Dimension(str):
     def at(self, sizes: Mapping[str, int]) -> int:
         """Its value at these sizes."""
         if self.symbol is not None:
-            return sizes[self.symbol]
+            return sizes[self.symbol] * self.divisor
         return _value(self.expression, [sizes.get(name, 0) for name in self.names])
+
+
+def _times(expression: Expression) -> int:
+    """How many times a dimension a size is, if it is nothing else; 0 if it is."""
+    match expression:
+        case ["d", _]:
+            return 1
+        case ["*", ["d", _], int(times)] | ["*", int(times), ["d", _]] if times > 0:
+            return times
+    return 0
 
 
 def _value(expression: Expression, sizes: Sequence[int]) -> int:
@@ -173,6 +186,12 @@ class GivenShape:
     found: tuple[int, ...]
 
 
+def given_dimension(name: str) -> tuple[str, int]:
+    """The dimension that a user gives, and what divides its sizes: of `height/32`, which is `height` over 32."""
+    whole, slash, divisor = name.rpartition("/")
+    return (whole, int(divisor)) if slash and divisor.isdecimal() and int(divisor) > 1 else (name, 1)
+
+
 def bounds_text(names: Iterable[str], bounds: Mapping[str, Bounds]) -> str:
     """`batch 1 to 8, seq 1 to 256`"""
     return ", ".join(f"{name} {bounds[name].lo} to {bounds[name].hi}" for name in names)
@@ -202,17 +221,28 @@ def infer(
 ) -> tuple[dict[str, int], list[Diagnostic]]:
     """The size of every dimension, and what is wrong with the shapes.
 
-    A dimension that stands alone in some shape has the size that is found there; one that does not keeps its `present`
-    size. All other sizes are checked by evaluation.
+    A dimension that stands alone in some shape, or a number of times, has the size that is found there; any other keeps
+    its `present` size. All other sizes are checked by evaluation.
     """
     sizes = dict(present)
     says: dict[str, list[tuple[int, str]]] = {}
     problems: list[Diagnostic] = []
+    wrong: set[str] = set()
     for shape in given:
         for axis, (wanted, found) in enumerate(zip(shape.wanted, shape.found, strict=True)):
             if isinstance(wanted, Dimension) and wanted.symbol is not None:
-                says.setdefault(wanted.symbol, []).append((found, f'input "{shape.input}", dimension {axis}'))
-    wrong: set[str] = set()
+                place = f'input "{shape.input}", dimension {axis}'
+                size, rest = divmod(found, wanted.divisor)
+                lo, hi = (end * wanted.divisor for end in bounds[wanted.symbol])
+                if rest or (wanted.divisor > 1 and not lo <= found <= hi):
+                    title = f"{place} is {found}; the model expects a multiple of {wanted.divisor} from {lo} to {hi}"
+                    sizes_to = (lo, found, wanted.divisor)
+                    beyond = {given_dimension(wanted.symbol)[0]: sizes_to} if found > hi and not rest else {}
+                    fix = Advice("compile the model for it: ", dims(beyond)) if beyond else None
+                    problems.append(Diagnostic("E0604", title, fix=fix))
+                    wrong.add(wanted.symbol)
+                else:
+                    says.setdefault(wanted.symbol, []).append((size, place))
     for name, places in says.items():
         lo, hi = bounds[name]
         sizes[name] = places[0][0]

@@ -154,7 +154,9 @@ CODES: dict[str, Code] = {
         "the operands of an operator do not fit together",
         "The shapes or types that a node is given do not go together. Either the model is wrong, or a size that you "
         "gave does not fit the rest of the model.",
-        "If you gave `--shape` or `--dim`, check these first. Otherwise export the model again.",
+        "If you gave `--shape` or `--dim`, check these first. Otherwise export the model again. Images that are halved "
+        "and doubled again fit what they were if their sizes are multiples: `--dim height=64..640:32`, in Python "
+        '`dims={"height": (64, 640, 32)}`.',
     ),
     "E0109": Code(
         "an attribute of an operator is missing, unknown or of the wrong kind",
@@ -405,7 +407,7 @@ CODES: dict[str, Code] = {
         "An input has values for which the model is not defined, such as an index outside of a table or a number of "
         "iterations above the limit. Or the driver of a device reported a failure, or lost the device.",
         "Check the values of the inputs. The message names the node. Where a device was lost, close all bundles that "
-        "use it, and load them again.",
+        "use it, and load them again; if that fails too, restart the process.",
     ),
     "E0512": Code(
         "the runtime was built without what was asked for",
@@ -501,7 +503,7 @@ CODES: dict[str, Code] = {
     "E0801": Code(
         "nobody answers at a device's address",
         "No server runs there, it listens on the loopback interface alone, the name is wrong, or a firewall is "
-        "between.",
+        "between; or another program listens on that port.",
         "Start `sterna rpc serve` on the device, with `--listen` and a token if it is another machine.",
     ),
     "E0802": Code(

@@ -1,4 +1,5 @@
-"""Steps that a signal must not cut in two, such as making a folder and noting that it has to be removed."""
+"""Signals that end a command: steps that they must not cut in two, such as making a folder and noting that it has to be
+removed; and those after which a command goes on for a while."""
 
 from __future__ import annotations
 
@@ -34,3 +35,27 @@ class _Whole:
 
 #: `with whole:` around a step.
 whole = _Whole()
+
+
+class Ended(KeyboardInterrupt):
+    """Somebody told the process to end (SIGTERM, SIGHUP), and did not just press Ctrl-C: nothing new is begun."""
+
+
+class _Wish:
+    """An interrupt that is taken for a wish: to end one thing and to begin another.
+
+    Who handles signals may not listen any more after the first one, so that nothing disturbs the cleaning up; `listen`
+    makes it do so again.
+    """
+
+    def __init__(self) -> None:
+        self.listen: Callable[[], object] | None = None
+
+    def taken(self) -> None:
+        """The interrupt has been dealt with, and the next one is to be heard, too."""
+        if self.listen is not None:
+            self.listen()
+
+
+#: To be told by who goes on after an interrupt.
+wish = _Wish()

@@ -38,15 +38,15 @@ def read_private(path: Path) -> bytes | None:
     It is judged after it was opened, so that nobody can exchange it in between, and a symbolic link is not followed.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        try:
+        with open(path, "rb", opener=_opened) as file:
             status = os.fstat(file.fileno())
             return file.read() if stat.S_ISREG(status.st_mode) and is_private(status) else None
-        except OSError:
-            return None
+    except OSError:  # a folder's, too
+        return None
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def close(place: Path) -> None:

@@ -21,7 +21,7 @@ SOURCES = (
 
 DEVICES = {
     "opencl": ("bindings", "nodes", "opencl", "opencl_driver", "system"),
-    "cuda": ("bindings", "cuda", "cuda_driver", "cuda_memory", "nodes", "system"),
+    "cuda": ("bindings", "cuda", "cuda_driver", "cuda_memory", "cuda_steps", "nodes", "system"),
     "metal": ("nodes", "metal", "system"),
 }
 """Libraries beside the runtime that drive devices: by their kind, the files of runtime_c/devices."""

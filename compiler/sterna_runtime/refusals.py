@@ -32,7 +32,8 @@ _NOT_THERE = ("graph.json: needs the device ", "graph.json: compiled for ")
 #: How messages of the libraries that drive devices begin, and how what they advise does.
 _OF_DRIVER = re.compile(r"(?:CUDA|OpenCL|Metal)\b")
 _ADVICE = re.compile(
-    r": ((?:change|close|compile|if the device was lost|install|load|take|unload|update)\b.*)\Z", re.DOTALL
+    r": ((?:change|close|compile|if the device was lost|install|load|restart|start|take|unload|update)\b.*)\Z",
+    re.DOTALL,
 )
 _TARGETS = re.compile(r"-{2}target ([\w-]+)(?: or ([\w-]+))?")
 

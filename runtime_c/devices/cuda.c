@@ -17,58 +17,44 @@
 
 #define shared sterna_cuda_shared
 
-/* Threads of a block where each runs tasks of its own. */
-#define BLOCK 128u
 /* Copies of more bytes go straight from and to the caller's memory. */
 #define MOST_STAGED ((uint64_t)8 << 20)
 #define STAGED_AT_FIRST ((uint64_t)64 << 10)
 #define GRAPHS 8u
 
-typedef struct kernel {
-  cuda_object function;
-  const char *name;
-  uint32_t threads[3]; /* all 0: a thread runs one task after another */
-  uint32_t most_threads;
-} kernel;
-
-/* Words of 64 bits that say what is to be done: for each step its kind, then what follows here. */
-enum { COPY_IN, COPY_OUT, LAUNCH };
-enum { COPY_WORDS = 3 };   /* address of the device, place in pinned memory, bytes */
-enum { LAUNCH_WORDS = 3 }; /* kernel, tasks, number of pointers; then these */
 enum { RESULT_WORDS = 3 };
-
-typedef struct words {
-  uint64_t *data;
-  size_t used, room;
-} words;
 
 /* Steps that were handed over once, and, if they were again, their graph. */
 typedef struct recorded {
-  words steps;
+  cuda_words steps;
   cuda_object graph;
 } recorded;
 
 typedef struct device {
-  cuda_object stream, module, start, end;
+  cuda_queue queue;
+  cuda_object module, start, end;
   bool timed; /* `start` and `end` are of the latest timed launch */
   bool has_events;
+  bool has_graphs; /* until the driver refuses one: they are only a shorter way */
   uint32_t n_kernels, oldest;
-  kernel *kernels;
   char *names;
   cuda_blocks blocks;
-  uint8_t *staging; /* pinned */
-  uint64_t staged, room;
-  words steps; /* not handed over yet */
-  words results; /* of copies out that are not waited for yet: address here, place in pinned memory, bytes */
+  uint64_t staged, room; /* of pinned memory */
+  cuda_words steps;      /* not handed over yet */
+  cuda_words results;    /* of copies out that are not waited for yet: address here, place in pinned memory, bytes */
   recorded graphs[GRAPHS];
-  void **arguments; /* of a launch */
 } device;
+
+static sterna_status check_device(sterna_error *error) {
+  if (!shared.lost) return STERNA_OK;
+  return system_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): the device was lost: close the models that have it, and load again",
+                     shared.name);
+}
 
 /* Calls of the driver are between these: programs may have a context of their own. */
 static sterna_status enter(sterna_error *error) {
-  if (shared.lost)
-    return system_fail(error, STERNA_KERNEL_FAILED, "CUDA (%.60s): the device was lost: close the models that have it, and load again",
-                            shared.name);
+  sterna_status status = check_device(error);
+  if (status != STERNA_OK) return status;
   cuda_result code = shared.cu.CtxPushCurrent(shared.context);
   return code == CUDA_SUCCESS ? STERNA_OK : sterna_cuda_said(error, code, "cuCtxPushCurrent", "");
 }
@@ -82,70 +68,8 @@ static sterna_status leave(cuda_result code, const char *what, const char *about
 
 /* ---- Steps ---- */
 
-/* Room for more words, or NULL. */
-static uint64_t *take(words *w, size_t n) {
-  if (w->used + n > w->room) {
-    size_t room = 2 * w->room + n + 256;
-    uint64_t *data = realloc(w->data, room * sizeof *data);
-    if (data == NULL) return NULL;
-    w->data = data;
-    w->room = room;
-  }
-  w->used += n;
-  return w->data + w->used - n;
-}
-
-static bool equal(const words *a, const words *b) {
+static bool equal(const cuda_words *a, const cuda_words *b) {
   return a->used == b->used && memcmp(a->data, b->data, a->used * sizeof *a->data) == 0;
-}
-
-/* A launch of at least as many threads as run tasks; where a thread runs several, exactly as many as may. */
-static cuda_result issue_launch(device *d, const uint64_t *step) {
-  const kernel *k = &d->kernels[step[0]];
-  uint32_t tasks = (uint32_t)step[1];
-  size_t n = (size_t)step[2];
-  for (size_t i = 0; i < n; i++) d->arguments[i] = (void *)(uintptr_t)&step[LAUNCH_WORDS + i];
-  d->arguments[n] = &tasks;
-  if (k->threads[0] > 0)
-    return shared.cu.LaunchKernel(k->function, tasks, 1, 1, k->threads[0], k->threads[1], k->threads[2], 0, d->stream, d->arguments, NULL);
-  uint32_t threads = tasks < k->most_threads ? tasks : k->most_threads;
-  uint32_t block = threads < BLOCK ? threads : BLOCK;
-  uint32_t grid = tasks <= k->most_threads ? (threads + block - 1) / block : threads / block;
-  return shared.cu.LaunchKernel(k->function, grid, 1, 1, block, 1, 1, 0, d->stream, d->arguments, NULL);
-}
-
-/* Puts steps into the stream; `about` is what failed. */
-static cuda_result issue(device *d, const words *steps, const char **what, const char **about) {
-  cuda_result code = CUDA_SUCCESS;
-  for (const uint64_t *at = steps->data, *end = at + steps->used; at < end && code == CUDA_SUCCESS;) {
-    uint64_t kind = *at++;
-    *about = "";
-    if (kind == LAUNCH) {
-      *what = "cuLaunchKernel of ";
-      *about = d->kernels[at[0]].name;
-      code = issue_launch(d, at);
-      at += LAUNCH_WORDS + at[2];
-      continue;
-    }
-    uint8_t *here = d->staging + at[1];
-    *what = kind == COPY_IN ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync";
-    code = kind == COPY_IN ? shared.cu.MemcpyHtoDAsync(at[0], here, (size_t)at[2], d->stream)
-                           : shared.cu.MemcpyDtoHAsync(here, at[0], (size_t)at[2], d->stream);
-    at += COPY_WORDS;
-  }
-  return code;
-}
-
-/* The steps as a graph; NULL if the driver makes none, as it is only a shorter way. */
-static cuda_object capture(device *d, const words *steps) {
-  const char *what, *about;
-  cuda_object graph = NULL, made = NULL;
-  if (!shared.has_graphs || shared.cu.StreamBeginCapture(d->stream, CUDA_STREAM_CAPTURE_THREAD_LOCAL) != CUDA_SUCCESS) return NULL;
-  cuda_result code = issue(d, steps, &what, &about);
-  cuda_result ended = shared.cu.StreamEndCapture(d->stream, &graph);
-  if (code == CUDA_SUCCESS && ended == CUDA_SUCCESS && shared.cu.GraphInstantiateWithFlags(&made, graph, 0) != CUDA_SUCCESS) made = NULL;
-  if (graph != NULL) (void)shared.cu.GraphDestroy(graph);
-  return made;
 }
 
 static void forget(recorded *r) {
@@ -159,20 +83,25 @@ static cuda_result flush(device *d, const char **what, const char **about) {
   cuda_result code = CUDA_SUCCESS;
   if (d->steps.used == 0) return code;
   recorded *known = NULL;
-  for (size_t i = 0; i < GRAPHS && known == NULL; i++)
+  /* A copy alone is no shorter as a graph, and would take the place of one. */
+  bool is_kept = d->has_graphs && d->steps.used > 1 + CUDA_COPY_WORDS;
+  for (size_t i = 0; is_kept && i < GRAPHS && known == NULL; i++)
     if (equal(&d->graphs[i].steps, &d->steps)) known = &d->graphs[i];
-  if (known != NULL && known->graph == NULL && (known->graph = capture(d, &d->steps)) == NULL) shared.has_graphs = false;
+  if (known != NULL && known->graph == NULL) {
+    known->graph = sterna_cuda_graph(&d->queue, &d->steps, NULL, NULL);
+    d->has_graphs = known->graph != NULL;
+  }
   if (known != NULL && known->graph != NULL) {
     *what = "cuGraphLaunch";
-    code = shared.cu.GraphLaunch(known->graph, d->stream);
+    code = shared.cu.GraphLaunch(known->graph, d->queue.stream);
   } else {
-    code = issue(d, &d->steps, what, about);
+    code = sterna_cuda_issue(&d->queue, &d->steps, what, about);
   }
-  if (known == NULL && shared.has_graphs) {
+  if (known == NULL && is_kept) {
     recorded *oldest = &d->graphs[d->oldest];
     d->oldest = (d->oldest + 1) % GRAPHS;
     forget(oldest);
-    words kept = oldest->steps; /* its memory serves the next steps */
+    cuda_words kept = oldest->steps; /* its memory serves the next steps */
     oldest->steps = d->steps;
     d->steps = kept;
   }
@@ -184,11 +113,11 @@ static cuda_result flush(device *d, const char **what, const char **about) {
 static cuda_result finish(device *d, const char **what, const char **about) {
   *what = *about = "";
   cuda_result code = flush(d, what, about);
-  cuda_result waited = shared.cu.StreamSynchronize(d->stream);
+  cuda_result waited = shared.cu.StreamSynchronize(d->queue.stream);
   size_t results = code == CUDA_SUCCESS && waited == CUDA_SUCCESS ? d->results.used : 0;
   for (size_t i = 0; i < results; i += RESULT_WORDS) {
     const uint64_t *result = d->results.data + i;
-    memcpy((void *)(uintptr_t)result[0], d->staging + result[1], (size_t)result[2]);
+    memcpy((void *)(uintptr_t)result[0], d->queue.staging + result[1], (size_t)result[2]);
   }
   d->staged = 0;
   d->results.used = 0;
@@ -207,7 +136,7 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
   if (status != STERNA_OK) return status;
   status = sterna_cuda_take(&d->blocks, bytes, &block, error);
   *out = block;
-  cuda_result code = status == STERNA_OK ? shared.cu.MemsetD8Async(block->address, 0, (size_t)bytes, d->stream) : CUDA_SUCCESS;
+  cuda_result code = status == STERNA_OK ? shared.cu.MemsetD8Async(block->address, 0, (size_t)bytes, d->queue.stream) : CUDA_SUCCESS;
   sterna_status left = leave(code, "cuMemsetD8Async", "", error);
   return status != STERNA_OK ? status : left;
 }
@@ -235,7 +164,7 @@ static uint64_t handle_of(const void *memory) { return ((const cuda_block *)memo
 static void place(void *handle, sterna_device_place *place) {
   const device *d = handle;
   place->number = shared.device;
-  place->queue = (uint64_t)(uintptr_t)d->stream;
+  place->queue = (uint64_t)(uintptr_t)d->queue.stream;
   place->context = (uint64_t)(uintptr_t)shared.context;
 }
 
@@ -254,8 +183,8 @@ static cuda_result stage(device *d, uint64_t bytes, uint64_t *at, const char **w
     *what = "cuMemAllocHost";
     code = shared.cu.MemAllocHost(&pinned, (size_t)room);
     if (code != CUDA_SUCCESS) return code;
-    if (d->staging != NULL) (void)shared.cu.MemFreeHost(d->staging);
-    d->staging = pinned;
+    if (d->queue.staging != NULL) (void)shared.cu.MemFreeHost(d->queue.staging);
+    d->queue.staging = pinned;
     d->room = room;
   }
   *at = d->staged;
@@ -266,7 +195,7 @@ static cuda_result stage(device *d, uint64_t bytes, uint64_t *at, const char **w
 
 /* Notes a copy that is staged. */
 static bool note_copy(device *d, uint64_t kind, cuda_memory there, uint64_t at, uint64_t bytes) {
-  uint64_t *step = take(&d->steps, 1 + COPY_WORDS);
+  uint64_t *step = sterna_cuda_take_words(&d->steps, 1 + CUDA_COPY_WORDS);
   if (step == NULL) return false;
   step[0] = kind;
   step[1] = there;
@@ -277,7 +206,7 @@ static bool note_copy(device *d, uint64_t kind, cuda_memory there, uint64_t at, 
 
 /* Notes where the caller wants what is copied out. */
 static bool note_result(device *d, void *here, uint64_t at, uint64_t bytes) {
-  uint64_t *result = take(&d->results, RESULT_WORDS);
+  uint64_t *result = sterna_cuda_take_words(&d->results, RESULT_WORDS);
   if (result == NULL) return false;
   result[0] = (uint64_t)(uintptr_t)here;
   result[1] = at;
@@ -285,11 +214,15 @@ static bool note_result(device *d, void *here, uint64_t at, uint64_t bytes) {
   return true;
 }
 
+/* Whether a copy is only noted: it needs no call of the driver. */
+static bool is_noted(const device *d, uint64_t bytes) { return bytes <= MOST_STAGED && d->staged + bytes <= d->room; }
+
 static sterna_status copy_in(void *handle, const sterna_device_span *to, const void *from, uint64_t bytes, sterna_error *error) {
   device *d = handle;
   const char *what = "", *about = "";
   uint64_t at = 0;
-  sterna_status status = enter(error);
+  bool speaks = !is_noted(d, bytes);
+  sterna_status status = speaks ? enter(error) : check_device(error);
   if (status != STERNA_OK) return status;
   cuda_memory there = address_of(to->memory, to->first);
   cuda_result code;
@@ -297,17 +230,17 @@ static sterna_status copy_in(void *handle, const sterna_device_span *to, const v
     code = finish(d, &what, &about);
     if (code == CUDA_SUCCESS) {
       what = "cuMemcpyHtoDAsync";
-      code = shared.cu.MemcpyHtoDAsync(there, from, (size_t)bytes, d->stream);
+      code = shared.cu.MemcpyHtoDAsync(there, from, (size_t)bytes, d->queue.stream);
     }
     if (code == CUDA_SUCCESS) code = finish(d, &what, &about);
   } else {
     code = stage(d, bytes, &at, &what, &about);
     if (code == CUDA_SUCCESS) {
-      memcpy(d->staging + at, from, (size_t)bytes);
-      if (!note_copy(d, COPY_IN, there, at, bytes)) status = system_fail(error, STERNA_RESOURCES, "out of memory for a copy");
+      memcpy(d->queue.staging + at, from, (size_t)bytes);
+      if (!note_copy(d, CUDA_COPY_IN, there, at, bytes)) status = system_fail(error, STERNA_RESOURCES, "out of memory for a copy");
     }
   }
-  sterna_status left = leave(code, what, about, error);
+  sterna_status left = speaks ? leave(code, what, about, error) : STERNA_OK;
   return status != STERNA_OK ? status : left;
 }
 
@@ -315,26 +248,28 @@ static sterna_status copy_out(void *handle, void *to, const sterna_device_span *
   device *d = handle;
   const char *what = "", *about = "";
   uint64_t at = 0;
-  sterna_status status = enter(error);
+  bool speaks = !is_noted(d, bytes);
+  sterna_status status = speaks ? enter(error) : check_device(error);
   if (status != STERNA_OK) return status;
   cuda_memory there = address_of(from->memory, from->first);
   bool staged = bytes <= MOST_STAGED;
   cuda_result code = staged ? stage(d, bytes, &at, &what, &about) : flush(d, &what, &about);
-  if (code == CUDA_SUCCESS && staged && !(note_copy(d, COPY_OUT, there, at, bytes) && note_result(d, to, at, bytes)))
+  if (code == CUDA_SUCCESS && staged && !(note_copy(d, CUDA_COPY_OUT, there, at, bytes) && note_result(d, to, at, bytes)))
     status = system_fail(error, STERNA_RESOURCES, "out of memory for a copy");
   if (code == CUDA_SUCCESS && !staged) {
     what = "cuMemcpyDtoHAsync";
-    code = shared.cu.MemcpyDtoHAsync(to, there, (size_t)bytes, d->stream);
+    code = shared.cu.MemcpyDtoHAsync(to, there, (size_t)bytes, d->queue.stream);
   }
-  sterna_status left = leave(code, what, about, error);
+  sterna_status left = speaks ? leave(code, what, about, error) : STERNA_OK;
   return status != STERNA_OK ? status : left;
 }
 
 /* ---- Launches ---- */
 
-/* One that is measured, behind all that was collected. */
+/* One that is measured, behind all that was collected. As a graph, the events are next to it on the device; else what it takes to
+ * hand over a launch to an idle device counts, too. */
 static cuda_result time_launch(device *d, const char **what, const char **about) {
-  words one = d->steps;
+  cuda_words one = d->steps;
   cuda_result code = CUDA_SUCCESS;
   *what = "cuEventCreate";
   if (!d->has_events) {
@@ -342,9 +277,18 @@ static cuda_result time_launch(device *d, const char **what, const char **about)
     if (code == CUDA_SUCCESS) code = shared.cu.EventCreate(&d->end, 0);
     d->has_events = code == CUDA_SUCCESS;
   }
-  if (code == CUDA_SUCCESS) code = shared.cu.EventRecord(d->start, d->stream);
-  if (code == CUDA_SUCCESS) code = issue(d, &one, what, about);
-  if (code == CUDA_SUCCESS) code = shared.cu.EventRecord(d->end, d->stream);
+  cuda_object graph = code == CUDA_SUCCESS && d->has_graphs ? sterna_cuda_graph(&d->queue, &one, d->start, d->end) : NULL;
+  d->has_graphs = graph != NULL;
+  if (graph != NULL) {
+    *what = "cuGraphLaunch";
+    code = shared.cu.GraphLaunch(graph, d->queue.stream);
+    (void)shared.cu.GraphExecDestroy(graph); /* once it is done */
+  } else if (code == CUDA_SUCCESS) {
+    *what = "cuEventRecord";
+    code = shared.cu.EventRecord(d->start, d->queue.stream);
+    if (code == CUDA_SUCCESS) code = sterna_cuda_issue(&d->queue, &one, what, about);
+    if (code == CUDA_SUCCESS) code = shared.cu.EventRecord(d->end, d->queue.stream);
+  }
   d->timed = code == CUDA_SUCCESS;
   d->steps.used = 0;
   return code;
@@ -354,12 +298,13 @@ static sterna_status launch_kernel(void *handle, const sterna_device_launch *lau
   device *d = handle;
   const char *what = "", *about = "";
   cuda_result code = CUDA_SUCCESS;
-  sterna_status status = enter(error);
+  bool speaks = launch->timed != 0; /* else it is only noted */
+  sterna_status status = speaks ? enter(error) : check_device(error);
   if (status != STERNA_OK) return status;
-  if (launch->timed != 0) code = flush(d, &what, &about);
-  uint64_t *step = code == CUDA_SUCCESS ? take(&d->steps, (size_t)launch->n_spans + 4 + LAUNCH_WORDS) : NULL;
+  if (speaks) code = flush(d, &what, &about);
+  uint64_t *step = code == CUDA_SUCCESS ? sterna_cuda_take_words(&d->steps, (size_t)launch->n_spans + 4 + CUDA_LAUNCH_WORDS) : NULL;
   if (step != NULL) {
-    *step++ = LAUNCH;
+    *step++ = CUDA_LAUNCH;
     *step++ = launch->kernel;
     *step++ = launch->tasks;
     *step++ = (uint64_t)launch->n_spans + 3;
@@ -367,11 +312,11 @@ static sterna_status launch_kernel(void *handle, const sterna_device_launch *lau
     *step++ = address_of(launch->sizes, 0);
     *step++ = address_of(launch->scratch, 0);
     *step = address_of(launch->status, 0);
-    if (launch->timed != 0) code = time_launch(d, &what, &about);
+    if (speaks) code = time_launch(d, &what, &about);
   } else if (code == CUDA_SUCCESS) {
     status = system_fail(error, STERNA_RESOURCES, "out of memory for a launch");
   }
-  sterna_status left = leave(code, what, about, error);
+  sterna_status left = speaks ? leave(code, what, about, error) : STERNA_OK;
   return status != STERNA_OK ? status : left;
 }
 
@@ -397,22 +342,22 @@ static void close_device(void *handle) {
   /* Of a device that is lost the driver refuses everything; what it can still free it does. */
   bool entered = shared.cu.CtxPushCurrent(shared.context) == CUDA_SUCCESS;
   cuda_object before;
-  if (d->stream != NULL) (void)shared.cu.StreamSynchronize(d->stream);
+  if (d->queue.stream != NULL) (void)shared.cu.StreamSynchronize(d->queue.stream);
   for (size_t i = 0; i < GRAPHS; i++) {
     forget(&d->graphs[i]);
     free(d->graphs[i].steps.data);
   }
   sterna_cuda_free(&d->blocks);
-  if (d->staging != NULL) (void)shared.cu.MemFreeHost(d->staging);
+  if (d->queue.staging != NULL) (void)shared.cu.MemFreeHost(d->queue.staging);
   if (d->start != NULL) (void)shared.cu.EventDestroy(d->start);
   if (d->end != NULL) (void)shared.cu.EventDestroy(d->end);
   if (d->module != NULL) (void)shared.cu.ModuleUnload(d->module);
-  if (d->stream != NULL) (void)shared.cu.StreamDestroy(d->stream);
+  if (d->queue.stream != NULL) (void)shared.cu.StreamDestroy(d->queue.stream);
   if (entered) (void)shared.cu.CtxPopCurrent(&before);
   free(d->steps.data);
   free(d->results.data);
-  free(d->arguments);
-  free(d->kernels);
+  free(d->queue.parameters);
+  free(d->queue.kernels);
   free(d->names);
   free(d);
   sterna_cuda_release();
@@ -425,14 +370,14 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     bytes += strlen(module->kernels[i].name) + 1;
     if (module->kernels[i].n_spans > most) most = module->kernels[i].n_spans;
   }
-  d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
+  d->queue.kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->queue.kernels);
   d->names = malloc(bytes);
-  d->arguments = calloc((size_t)most + 4, sizeof *d->arguments);
-  if (d->kernels == NULL || d->names == NULL || d->arguments == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for kernels");
+  d->queue.parameters = calloc((size_t)most + 4, sizeof *d->queue.parameters);
+  if (d->queue.kernels == NULL || d->names == NULL || d->queue.parameters == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for kernels");
   char *name = d->names;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *from = &module->kernels[i];
-    kernel *k = &d->kernels[i];
+    cuda_kernel *k = &d->queue.kernels[i];
     size_t length = strlen(from->name) + 1;
     memcpy(name, from->name, length);
     k->name = name;
@@ -441,6 +386,10 @@ static sterna_status make_kernels(const sterna_device_module *module, device *d,
     k->most_threads = from->most_threads;
     cuda_result code = shared.cu.ModuleGetFunction(&k->function, d->module, k->name);
     if (code != CUDA_SUCCESS) return sterna_cuda_said(error, code, "cuModuleGetFunction of ", k->name);
+    k->asked_bytes = from->asked_bytes;
+    if (k->asked_bytes == 0) continue;
+    code = shared.cu.FuncSetAttribute(k->function, CUDA_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)k->asked_bytes);
+    if (code != CUDA_SUCCESS) return sterna_cuda_said(error, code, "cuFuncSetAttribute of ", k->name);
   }
   return STERNA_OK;
 }
@@ -456,8 +405,9 @@ static sterna_status open_device(const sterna_device_module *module, void **out,
   status = sterna_cuda_check(module, error);
   if (status == STERNA_OK) status = enter(error);
   if (status == STERNA_OK) {
-    cuda_result code = shared.cu.StreamCreate(&d->stream, CUDA_STREAM_NON_BLOCKING);
+    cuda_result code = shared.cu.StreamCreate(&d->queue.stream, CUDA_STREAM_NON_BLOCKING);
     if (code != CUDA_SUCCESS) status = sterna_cuda_said(error, code, "cuStreamCreate", "");
+    d->has_graphs = shared.has_graphs;
     if (status == STERNA_OK) status = sterna_cuda_load(module, &d->module, error);
     if (status == STERNA_OK) status = make_kernels(module, d, error);
     (void)leave(CUDA_SUCCESS, "", "", NULL);

@@ -34,15 +34,20 @@ static void free_list(cuda_block **list) {
   }
 }
 
-/* What was let go of just this size, once all the work of the device is done, which may still read it. */
+/* What was let go of just this size, once all the work of the device is done, which may still read it. Of several it is the one
+ * at the lowest address, so that outputs of one size change places with those of the run before and not among themselves: each
+ * order of places is a graph of its own. */
 static cuda_block *again(cuda_blocks *blocks, uint64_t bytes) {
-  for (cuda_block *block = blocks->spare; block != NULL; block = block->next) {
-    if (block->bytes != bytes) continue;
+  cuda_block *found = NULL;
+  for (cuda_block *block = blocks->spare; block != NULL; block = block->next)
+    if (block->bytes == bytes && (found == NULL || block->address < found->address)) found = block;
+  if (found == NULL) return NULL;
+  if (!found->is_idle) {
     if (shared.cu.CtxSynchronize() != CUDA_SUCCESS) return NULL;
-    blocks->n_spare--;
-    return take_out(&blocks->spare, block);
+    for (cuda_block *block = blocks->spare; block != NULL; block = block->next) block->is_idle = true;
   }
-  return NULL;
+  blocks->n_spare--;
+  return take_out(&blocks->spare, found);
 }
 
 static sterna_status no_room(uint64_t bytes, sterna_error *error) {
@@ -106,6 +111,7 @@ void sterna_cuda_let_go(cuda_blocks *blocks, cuda_block *block) {
     free_list(&blocks->spare);
     blocks->n_spare = 0;
   }
+  found->is_idle = false;
   put(&blocks->spare, found);
   blocks->n_spare++;
 }

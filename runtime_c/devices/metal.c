@@ -15,8 +15,9 @@
 #include "nodes.h"
 #include "system.h"
 
-/* Of Foundation and Metal, as numbers. */
-enum { UTF8 = 4, COMMANDS_FAILED = 5, SMALL_GROUP = 64 };
+/* Of Foundation and Metal, as numbers. A function has so many places for buffers on all devices (Metal Feature Set Tables); of
+ * these a launch fills some besides its spans: sizes, scratch, status and tasks. */
+enum { UTF8 = 4, COMMANDS_FAILED = 5, SMALL_GROUP = 64, MOST_BUFFERS = 31, OTHER_BUFFERS = 4 };
 
 typedef void *object; /* an id, a Class or a SEL */
 typedef signed char truth; /* BOOL: a char on x86-64, a bool on arm64, which are passed alike */
@@ -98,6 +99,8 @@ static sterna_status open_frameworks(sterna_error *error) {
   system_acquire(&objc.lock);
   if (!objc.opened) {
     void *runtime = system_open("/usr/lib/libobjc.A.dylib");
+    /* Without it programs that draw nothing find no device on macOS, as Metal's documentation says. */
+    if (runtime != NULL) (void)system_open("/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics");
     void *metal = runtime != NULL ? system_open("/System/Library/Frameworks/Metal.framework/Metal") : NULL;
     if (metal != NULL) {
       objc.get_class = (object(*)(const char *))system_symbol(runtime, "objc_getClass");
@@ -120,6 +123,11 @@ static sterna_status check_limits(const sterna_device_module *module, const devi
   unsigned long shared = ask_number(d->metal, "maxThreadgroupMemoryLength");
   if (module->needs[0] != 0)
     return system_fail(error, STERNA_WRONG_MACHINE, "Metal: the bundle needs \"%s\", which this runtime does not know: update the runtime", module->needs);
+  for (uint32_t i = 0; i < module->n_kernels; i++)
+    if (module->kernels[i].n_spans > MOST_BUFFERS - OTHER_BUFFERS)
+      return system_fail(error, STERNA_WRONG_MACHINE,
+                         "Metal: kernel %.80s has %u inputs and outputs, and functions take %d: compile again with --target metal",
+                         module->kernels[i].name, (unsigned)module->kernels[i].n_spans - 1, MOST_BUFFERS - OTHER_BUFFERS - 1);
   for (uint32_t i = 0; i < module->n_kernels; i++)
     if (module->kernels[i].shared_bytes > shared)
       return system_fail(error, STERNA_WRONG_MACHINE, "Metal: kernel %.80s needs %llu bytes of threadgroup memory; %s has %lu: compile with --target host", module->kernels[i].name,
@@ -227,8 +235,10 @@ static sterna_status allocate(void *handle, uint64_t bytes, void **out, sterna_e
   device *d = handle;
   memory *m = calloc(1, sizeof *m);
   if (m == NULL) return system_fail(error, STERNA_RESOURCES, "out of memory for a buffer");
+  void *pool = objc.push_pool();
   m->buffer = SEND(object, (object, object, unsigned long, unsigned long))(
       d->metal, objc.selector("newBufferWithLength:options:"), (unsigned long)bytes, 0);
+  objc.pop_pool(pool);
   if (m->buffer == NULL) {
     free(m);
     return system_fail(error, STERNA_RESOURCES, "Metal (%s): there is no room for a buffer of %llu bytes: take a smaller batch or model, or compile with --target host", d->name, (unsigned long long)bytes);

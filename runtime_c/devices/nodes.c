@@ -36,15 +36,12 @@ static sterna_status read_device(const graph *graph, size_t at, sterna_model *mo
   return graph_file(graph, member[1], &d->module, &d->file, model);
 }
 
-/* How a kernel of a device is launched. */
-static bool read_launch(const char *text, const size_t *member, sterna_model *model, device_kernel *kernel) {
-  device *d = at_place(model, kernel->place);
-  kernel->number = d->n_kernels++;
-  sterna_device_kernel *launch = &d->kernels[kernel->number];
+/* How a kernel of a device is launched, from its members name, tasks, threads, most_threads, shared_bytes and asked_bytes. */
+static bool read_launch(const char *text, const size_t *member, sterna_model *model, sterna_device_kernel *launch, uint32_t *tasks) {
   launch->name = json_take_string(&model->heap, text, member[0]);
-  if (launch->name == NULL || !json_uint32(text, member[1], &kernel->most_tasks) || kernel->most_tasks == 0 ||
+  if (launch->name == NULL || !json_uint32(text, member[1], tasks) || *tasks == 0 ||
       (member[4] != JSON_NONE && !json_uint64(text, member[4], &launch->shared_bytes)) ||
-      (member[5] != JSON_NONE && !json_bool(text, member[5], &kernel->checks)))
+      (member[5] != JSON_NONE && (!json_uint32(text, member[5], &launch->asked_bytes) || launch->asked_bytes > launch->shared_bytes)))
     return false;
   if (member[2] == JSON_NONE) return json_uint32(text, member[3], &launch->most_threads) && launch->most_threads > 0;
   if (!json_is_list(text, member[2]) || json_count(text, member[2]) != 3) return false;
@@ -55,6 +52,27 @@ static bool read_launch(const char *text, const size_t *member, sterna_model *mo
   return true;
 }
 
+/* The kernels that do the same by exchanges in subgroups. */
+static bool read_exchanging(const char *text, size_t list, sterna_model *model, sterna_device_kernel *launch, device_kernel *kernel) {
+  if (list == JSON_NONE) return true;
+  if (!json_is_list(text, list)) return false;
+  uint32_t n = json_count(text, list);
+  sterna_device_kernel *own = heap_take(&model->heap, n, sizeof *own);
+  kernel->exchanging_tasks = heap_take(&model->heap, n, sizeof *kernel->exchanging_tasks);
+  if (own == NULL || kernel->exchanging_tasks == NULL) return false;
+  size_t at = json_first(text, list);
+  for (uint32_t i = 0; i < n; i++, at = json_next(text, at)) {
+    size_t member[7];
+    if (!json_members(text, at, "name\0tasks\0threads\0most_threads\0shared_bytes\0asked_bytes\0subgroup", member, 7) ||
+        !read_launch(text, member, model, &own[i], &kernel->exchanging_tasks[i]) || !json_uint32(text, member[6], &own[i].subgroup) ||
+        own[i].subgroup < 2)
+      return false;
+  }
+  launch->exchanging = own;
+  launch->n_exchanging = n;
+  return true;
+}
+
 static sterna_status read_kernels(const graph *graph, sterna_model *model) {
   const char *text = graph->text;
   uint32_t n = json_count(text, graph->at[GRAPH_KERNELS]);
@@ -62,20 +80,30 @@ static sterna_status read_kernels(const graph *graph, sterna_model *model) {
   every->kernels = heap_take(&model->heap, n, sizeof *every->kernels);
   every->works = heap_take(&model->heap, json_count(text, graph->at[GRAPH_NODES]), sizeof *every->works);
   if (every->kernels == NULL || every->works == NULL) return STERNA_RESOURCES;
-  for (uint32_t k = 0; k < every->n; k++)
-    if ((every->list[k].kernels = heap_take(&model->heap, n, sizeof *every->list[k].kernels)) == NULL) return STERNA_RESOURCES;
+  for (uint32_t k = 0; k < every->n; k++) {
+    device *d = &every->list[k];
+    d->kernels = heap_take(&model->heap, n, sizeof *d->kernels);
+    d->chosen = heap_take(&model->heap, n, sizeof *d->chosen);
+    if (d->kernels == NULL || d->chosen == NULL) return STERNA_RESOURCES;
+  }
   model->n_own_kernels = n;
   for (size_t at = rows_first(model, text, graph->at[GRAPH_KERNELS], "kernel"); at != JSON_NONE; at = rows_next(model, text, at)) {
     uint32_t i = model->row;
     device_kernel *kernel = &every->kernels[i];
-    size_t member[7];
-    if (!json_members(text, at, "device\0name\0tasks\0threads\0most_threads\0shared_bytes\0checks", member, 7))
+    size_t member[9];
+    if (!json_members(text, at, "device\0name\0tasks\0threads\0most_threads\0shared_bytes\0asked_bytes\0checks\0exchanging", member, 9))
       BAD("not an object with a name");
     if (member[0] == JSON_NONE && model->n_own_kernels == n) continue;
     if (model->n_own_kernels == n) model->n_own_kernels = i;
     if (!json_uint32(text, member[0], &kernel->place) || kernel->place == 0 || kernel->place > every->n)
       BAD("of no device, but comes behind one that is");
-    if (!read_launch(text, &member[1], model, kernel)) BAD("does not say how it is launched");
+    device *d = at_place(model, kernel->place);
+    kernel->number = d->n_kernels++;
+    sterna_device_kernel *launch = &d->kernels[kernel->number];
+    if (!read_launch(text, &member[1], model, launch, &kernel->most_tasks) ||
+        (member[7] != JSON_NONE && !json_bool(text, member[7], &kernel->checks)) ||
+        !read_exchanging(text, member[8], model, launch, kernel))
+      BAD("does not say how it is launched");
   }
   /* How many buffers the launches of a kernel have is said by the nodes. */
   for (size_t at = rows_first(model, text, graph->at[GRAPH_NODES], "node"); at != JSON_NONE; at = rows_next(model, text, at)) {
@@ -121,6 +149,7 @@ static sterna_status open_one(const char *directory, const graph *graph, sterna_
     module.cache = model->device_cache;
     module.n_kernels = d->n_kernels;
     module.kernels = d->kernels;
+    module.chosen = d->chosen;
     void *handle = NULL;
     status = d->api->open(&module, &handle, &model->error);
     if (status == STERNA_OK) d->handle = handle;
@@ -248,8 +277,17 @@ static sterna_status read_call(const char *text, const size_t *member, sterna_mo
       (member[4] != JSON_NONE && !json_uint64(text, member[4], &bytes)) ||
       (bytes > 0 && (at < d->params_at || !range_fits(at - d->params_at, bytes, d->params_bytes))))
     BAD("its parameters are not on its device");
-  if (!dims_read(model, text, member[5], &n->wanted_tasks, &n->stage)) BAD("tasks is not a number");
+  uint32_t chosen = d->chosen[kernel->number];
+  size_t tasks = member[5];
   n->max_tasks = kernel->most_tasks;
+  if (chosen > 0) {
+    if (!json_is_list(text, member[12]) || json_count(text, member[12]) != d->kernels[kernel->number].n_exchanging)
+      BAD("exchanging_tasks is not a list as long as that of its kernel");
+    tasks = json_first(text, member[12]);
+    for (uint32_t i = 1; i < chosen; i++) tasks = json_next(text, tasks);
+    n->max_tasks = kernel->exchanging_tasks[chosen - 1];
+  }
+  if (!dims_read(model, text, tasks, &n->wanted_tasks, &n->stage)) BAD("tasks is not a number");
   sterna_status status = check_tasks(model, (uint32_t)(n - model->nodes));
   uint32_t n_spans = json_count(text, member[1]) + json_count(text, member[2]) + 1;
   sterna_device_span *spans = heap_take(&model->heap, n_spans, sizeof *spans);
@@ -270,7 +308,7 @@ static sterna_status read_call(const char *text, const size_t *member, sterna_mo
 }
 
 static sterna_status read_node(const char *text, size_t at, sterna_model *model, node *n) {
-  size_t member[12];
+  size_t member[13];
   devices *every = all(model);
   work *w = &every->works[n - model->nodes];
   for (uint32_t i = 0; i < every->n && !every->is_ready; i++) {
@@ -278,7 +316,7 @@ static sterna_status read_node(const char *text, size_t at, sterna_model *model,
     if (status != STERNA_OK) return status;
   }
   every->is_ready = true;
-  if (!json_members(text, at, "kernel\0in\0out\0params_at\0params_bytes\0tasks\0value\0from\0to\0op\0device\0name", member, 12) ||
+  if (!json_members(text, at, "kernel\0in\0out\0params_at\0params_bytes\0tasks\0value\0from\0to\0op\0device\0name\0exchanging_tasks", member, 13) ||
       (n->name = json_take_string(&model->heap, text, member[11])) == NULL)
     BAD("not an object with a name");
   model->row_name = n->name;

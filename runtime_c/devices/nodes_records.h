@@ -4,9 +4,10 @@
 
 #include "../src/internal.h"
 
-/* A kernel of a device: which of its module it is, and the most tasks of a node. */
+/* A kernel of a device: which of its module it is, and the most tasks of a node; by exchanges in subgroups they may be others. */
 typedef struct device_kernel {
   uint32_t place, number, most_tasks;
+  uint32_t *exchanging_tasks;
   bool checks;
 } device_kernel;
 
@@ -25,6 +26,7 @@ typedef struct device {
   size_t needs_at; /* of the list in the text */
   uint32_t n_kernels;
   sterna_device_kernel *kernels;
+  uint32_t *chosen; /* by kernel, as in sterna_device_module */
   uint64_t arena_bytes, scratch_bytes, params_at, params_bytes;
   void *arena, *scratch, *params, *sizes, *status; /* memory of the device */
   void **inputs, **outputs;                        /* likewise, by number; NULL where no node touches them */

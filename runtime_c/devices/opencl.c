@@ -39,45 +39,78 @@ typedef struct device {
 
 /* ---- Opening ---- */
 
+/* How many work-items the subgroups of a kernel have in groups of its size; 0: not known. */
+static size_t subgroup_of(cl_object object, const sterna_device_kernel *k) {
+  size_t together = 0;
+  const size_t local[3] = {k->threads[0], k->threads[1], k->threads[2]};
+  cl_int code = shared.GetKernelSubGroupInfo(object, shared.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof local, local,
+                                             sizeof together, &together, NULL);
+  return code == CL_SUCCESS ? together : 0;
+}
+
+/* A kernel that exchanges values in subgroups; NULL where the driver has not compiled it, or where its subgroups are not whole
+ * multiples of those that the kernel was written for. */
+static cl_object make_exchanging(const device *d, const sterna_device_kernel *k) {
+  cl_int code = CL_SUCCESS;
+  size_t most = 0, group = (size_t)k->threads[0] * k->threads[1] * k->threads[2];
+  cl_object object = shared.cl.CreateKernel(d->program, k->name, &code);
+  if (object == NULL) return NULL;
+  if (shared.cl.GetKernelWorkGroupInfo(object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL) == CL_SUCCESS &&
+      group <= most && k->shared_bytes <= sterna_opencl_number(CL_DEVICE_LOCAL_MEM_SIZE)) {
+    size_t together = subgroup_of(object, k);
+    if (together > 0 && together % k->subgroup == 0) return object;
+  }
+  (void)shared.cl.ReleaseKernel(object);
+  return NULL;
+}
+
 static sterna_status make_kernels(const sterna_device_module *module, device *d, sterna_error *error) {
   size_t bytes = 1, arguments = 1;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
-    bytes += strlen(module->kernels[i].name) + 1;
-    arguments += 2 * (size_t)module->kernels[i].n_spans + 4;
+    const sterna_device_kernel *k = &module->kernels[i];
+    size_t longest = strlen(k->name);
+    for (uint32_t e = 0; e < k->n_exchanging; e++)
+      if (strlen(k->exchanging[e].name) > longest) longest = strlen(k->exchanging[e].name);
+    bytes += longest + 1;
+    arguments += 2 * (size_t)k->n_spans + 4;
   }
   d->kernels = calloc((size_t)module->n_kernels + 1, sizeof *d->kernels);
   d->names = malloc(bytes);
   d->arguments = calloc(arguments, sizeof *d->arguments);
   if (d->kernels == NULL || d->names == NULL || d->arguments == NULL)
     return system_fail(error, STERNA_RESOURCES, "out of memory for %u kernels", (unsigned)module->n_kernels);
-  uint32_t exchange = sterna_opencl_subgroup(module->needs);
+  bool exchanges = sterna_opencl_exchanges();
+  uint32_t needed = sterna_opencl_subgroup(module->needs);
   char *name = d->names;
   uint64_t *set = d->arguments;
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *given = &module->kernels[i];
     kernel *k = &d->kernels[i];
     cl_int code = CL_SUCCESS;
+    for (uint32_t e = 0; e < given->n_exchanging && exchanges && k->object == NULL; e++)
+      if ((k->object = make_exchanging(d, &given->exchanging[e])) != NULL) {
+        module->chosen[i] = e + 1;
+        given = &given->exchanging[e];
+      }
     k->name = strcpy(name, given->name);
     name += strlen(name) + 1;
-    k->object = shared.cl.CreateKernel(d->program, k->name, &code);
+    if (k->object == NULL) k->object = shared.cl.CreateKernel(d->program, k->name, &code);
     if (k->object == NULL) return sterna_opencl_said(error, code, "clCreateKernel", k->name);
     d->n_kernels = i + 1;
     k->most_threads = given->most_threads;
     k->set = set;
-    set += 2 * (size_t)given->n_spans + 4;
+    set += 2 * (size_t)module->kernels[i].n_spans + 4;
     for (int axis = 0; axis < 3; axis++) k->local[axis] = given->threads[axis];
     size_t most = 0, group = k->local[0] * k->local[1] * k->local[2];
     code = shared.cl.GetKernelWorkGroupInfo(k->object, shared.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     if (code == CL_SUCCESS && group > most)
       return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.80s needs %u work-items of a group; here %.60s has %u: compile with --target opencl-mali, or for a description with less", k->name,
                                 (unsigned)group, shared.name, (unsigned)most);
-    size_t together = 0;
-    if (exchange == 0 || group < exchange) continue;
-    code = shared.GetKernelSubGroupInfo(k->object, shared.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, sizeof k->local, k->local,
-                                        sizeof together, &together, NULL);
-    if (code != CL_SUCCESS || together < exchange)
+    if (needed == 0 || group < needed) continue;
+    size_t together = subgroup_of(k->object, given);
+    if (together < needed)
       return system_fail(error, STERNA_WRONG_MACHINE, "OpenCL: kernel %.60s needs subgroups of %u work-items; %.60s makes them of %u: compile with "
-                                "--target opencl", k->name, (unsigned)exchange, shared.name, (unsigned)together);
+                                "--target opencl", k->name, (unsigned)needed, shared.name, (unsigned)together);
   }
   return STERNA_OK;
 }

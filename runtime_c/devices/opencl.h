@@ -34,6 +34,8 @@ sterna_status sterna_opencl_said(sterna_error *error, cl_int code, const char *w
 uint64_t sterna_opencl_number(cl_uint what);
 /* Whether the device has what a module asks for. */
 sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_error *error);
+/* Whether the device may have kernels that exchange values in subgroups. */
+bool sterna_opencl_exchanges(void);
 /* How many threads of a group exchange values in registers, as a module's needs say; 0: none do. */
 uint32_t sterna_opencl_subgroup(const char *needs);
 /* Compiles a module's text, or takes what was kept of it. */

@@ -14,6 +14,7 @@
 #include "system.h"
 
 #define MOST_OF_EACH 32u /* platforms, and devices of a platform, that are looked at */
+#define MOST_AXES 8      /* of a group, of which drivers have three */
 /* What drivers need besides: build options where a platform's name begins so. PoCL makes vectors of work-items and then
  * runs stores whose conditions do not hold (seen with 3.1, in kernels of groups); not if told not to optimize. */
 static const struct {
@@ -169,6 +170,10 @@ static bool has_extension(const char *name) {
   return found;
 }
 
+bool sterna_opencl_exchanges(void) {
+  return shared.GetKernelSubGroupInfo != NULL && (has_extension("cl_khr_subgroup_shuffle") || has_extension("cl_intel_subgroups"));
+}
+
 uint32_t sterna_opencl_subgroup(const char *needs) {
   unsigned threads = 0;
   const char *at = strstr(needs, "subgroup_");
@@ -177,11 +182,14 @@ uint32_t sterna_opencl_subgroup(const char *needs) {
 
 sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_error *error) {
   uint64_t shared_bytes = 0, group = 0, spans = 0;
+  size_t axes[MOST_AXES] = {0}, wanted[3] = {0};
   for (uint32_t i = 0; i < module->n_kernels; i++) {
     const sterna_device_kernel *k = &module->kernels[i];
     uint64_t threads = (uint64_t)k->threads[0] * k->threads[1] * k->threads[2];
     if (k->shared_bytes > shared_bytes) shared_bytes = k->shared_bytes;
     if (threads > group) group = threads;
+    for (int axis = 0; axis < 3; axis++)
+      if (k->threads[axis] > wanted[axis]) wanted[axis] = k->threads[axis];
     if (k->n_spans > spans) spans = k->n_spans;
   }
   const char *need = module->needs;
@@ -192,7 +200,7 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
         return system_fail(error, STERNA_WRONG_MACHINE,
                                   "OpenCL: %.60s does not compute in float64, which a kernel needs: compile with --target opencl-mali", shared.name);
     } else if (strncmp(need, "subgroup_", 9) == 0) {
-      if (shared.GetKernelSubGroupInfo == NULL || !has_extension("cl_khr_subgroup_shuffle"))
+      if (!sterna_opencl_exchanges())
         return system_fail(error, STERNA_WRONG_MACHINE,
                                   "OpenCL: %.60s has no cl_khr_subgroup_shuffle, by which %u threads exchange values: compile with --target opencl",
                                   shared.name, (unsigned)sterna_opencl_subgroup(need));
@@ -217,6 +225,13 @@ sterna_status sterna_opencl_check(const sterna_device_module *module, sterna_err
                                 "OpenCL: kernels need %llu %s; %.60s has %llu: compile with --target opencl-mali, or for a description with less",
                                 (unsigned long long)limits[i].needed, limits[i].name, shared.name, (unsigned long long)has);
   }
+  if (shared.cl.GetDeviceInfo(shared.device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof axes, axes, NULL) != CL_SUCCESS) return STERNA_OK;
+  for (int axis = 0; axis < 3; axis++)
+    if (axes[axis] < wanted[axis])
+      return system_fail(error, STERNA_WRONG_MACHINE,
+                         "OpenCL: kernels need %llu work-items along axis %d of a group; %.60s has %llu: compile with --target opencl-mali, "
+                         "or for a description with less",
+                         (unsigned long long)wanted[axis], axis, shared.name, (unsigned long long)axes[axis]);
   return STERNA_OK;
 }
 

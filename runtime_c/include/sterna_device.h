@@ -25,8 +25,13 @@ typedef struct sterna_device_kernel {
   uint32_t threads[3];   /* of the group that runs a task; all 0: a thread runs one task after another */
   uint32_t most_threads; /* without groups: how many are launched at most */
   uint32_t n_spans;      /* most of any launch */
-  uint32_t reserved;
+  uint32_t subgroup;     /* of those below: threads that a subgroup has at least */
   uint64_t shared_bytes; /* that the threads of a group share */
+  /* Kernels that do the same by exchanges in subgroups, of the most threads first. `open` may take one of them instead, and then
+   * says so in sterna_device_module.chosen. */
+  const struct sterna_device_kernel *exchanging;
+  uint32_t n_exchanging;
+  uint32_t asked_bytes;  /* of shared_bytes those that the launch brings, where the kernel has more than it can by itself */
 } sterna_device_kernel;
 
 /* What a device is opened with. Everything lives as long as the call. */
@@ -41,6 +46,7 @@ typedef struct sterna_device_module {
   uint32_t n_kernels;
   uint32_t reserved;
   const sterna_device_kernel *kernels;
+  uint32_t *chosen;    /* by kernel: 0, or 1 + the number of the one of its `exchanging` that launches of it run; set by `open` */
 } sterna_device_module;
 
 /* Memory of the device, from a byte on. */

@@ -286,7 +286,10 @@ static void turn(rpc_session *session, uint32_t id, rpc_reader *r) {
   if (status == RPC_BUSY) rpc_fail(session, id, status, "another client uses the device, and its turn did not end in time");
   else if (status != RPC_OK) session->leave = RPC_CLOSED;
   if (status != RPC_OK) return;
-  if (session->state == RPC_KNOWN) session->state = RPC_FIRST;
+  if (session->state == RPC_KNOWN) {
+    session->state = RPC_FIRST;
+    if (session->store != NULL) rpc_store_begin(session->store);
+  }
   rpc_reply(session, RPC_TURN, id, first, sizeof first);
 }
 

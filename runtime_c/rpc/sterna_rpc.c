@@ -198,8 +198,10 @@ static int listen_on(server *s, const char *address, const char *port) {
   freeaddrinfo(found);
   if (!good) {
     int why = errno;
+    bool elsewhere = why == EADDRNOTAVAIL; /* it is the address that is at fault, not the port */
     (void)snprintf(number, sizeof number, "port %s", port);
-    return refuse(REFUSED_BY_SYSTEM, number, strerror(why), "--port 0 takes any that is free");
+    return refuse(REFUSED_BY_SYSTEM, elsewhere ? address : number, strerror(why),
+                  elsewhere ? "--listen takes an address of this machine; 0.0.0.0 is all of them" : "--port 0 takes any that is free");
   }
   (void)fcntl(s->listens, F_SETFD, FD_CLOEXEC);
   (void)fcntl(s->listens, F_SETFL, O_NONBLOCK);
@@ -211,29 +213,39 @@ static int listen_on(server *s, const char *address, const char *port) {
   return 0;
 }
 
-/* The token from a file that no other user may read, without the white space at its end. */
-static int read_token(const char *path, char token[MOST_TOKEN]) {
+/* The token from a file that no other user may read; its bytes are counted, since a token may be any. */
+static int read_token(const char *path, char token[MOST_TOKEN + 1], size_t *bytes) {
+  static const char fix[] = "--token-file takes a file with the token";
   struct stat info;
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0 || fstat(file, &info) != 0) return refuse(REFUSED_BY_SYSTEM, path, strerror(errno), "--token-file takes a file with the token");
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for whoever writes it */
+  if (file < 0 || fstat(file, &info) != 0) return refuse(REFUSED_BY_SYSTEM, path, strerror(errno), fix);
+  if (!S_ISREG(info.st_mode)) return refuse(WRONG_OPTION, path, "it is no file", fix);
   if ((info.st_mode & 077) != 0) return refuse(WRONG_OPTION, path, "other users may read or write it", "chmod 600");
-  ssize_t got = read(file, token, MOST_TOKEN - 1);
+  ssize_t got = read(file, token, MOST_TOKEN + 1);
+  int why = errno;
   (void)close(file);
-  token[got > 0 ? got : 0] = 0;
+  if (got < 0) return refuse(REFUSED_BY_SYSTEM, path, strerror(why), fix);
+  *bytes = (size_t)got;
   return 0;
 }
 
+/* The token of --token-file, of STERNA_RPC_TOKEN, or of the file that STERNA_RPC_TOKEN_FILE names, as clients look for
+   it; without the white space at its end. */
 static int settle_token(rpc_settings *settings, const char *path) {
-  static char token[MOST_TOKEN];
-  const char *given = getenv("STERNA_RPC_TOKEN");
-  int failed = path == NULL ? 0 : read_token(path, token);
+  static char token[MOST_TOKEN + 1]; /* one more byte than a token has tells one that is longer */
+  static const char fix[] = "take another one, such as that of: openssl rand -hex 16";
+  const char *given = getenv("STERNA_RPC_TOKEN"), *named = getenv("STERNA_RPC_TOKEN_FILE");
+  bool is_given = given != NULL && given[0] != 0;
+  if (path == NULL && !is_given && named != NULL && named[0] != 0) path = named;
+  size_t bytes = path == NULL && is_given ? strlen(given) : 0;
+  int failed = path == NULL ? 0 : read_token(path, token, &bytes);
   if (failed != 0) return failed;
-  if (path == NULL && given != NULL) (void)snprintf(token, sizeof token, "%s", given);
+  if (bytes > MOST_TOKEN) return refuse(WRONG_OPTION, "the token", "it has more than 4096 bytes", fix);
+  if (path == NULL && is_given) memcpy(token, given, bytes);
   (void)unsetenv("STERNA_RPC_TOKEN");
-  size_t bytes = strlen(token);
-  while (bytes > 0 && strchr(" \t\r\n", token[bytes - 1]) != NULL) bytes--;
+  while (bytes > 0 && memchr(" \t\r\n", token[bytes - 1], 4) != NULL) bytes--;
   if (path == NULL && bytes == 0) return 0;
-  if (bytes < LEAST_TOKEN) return refuse(WRONG_OPTION, "the token", "it has fewer than 16 bytes", "take a longer one, such as that of: openssl rand -hex 16");
+  if (bytes < LEAST_TOKEN) return refuse(WRONG_OPTION, "the token", "it has fewer than 16 bytes", fix);
   settings->token = token;
   settings->token_bytes = bytes;
   return 0;
@@ -247,7 +259,7 @@ static uint32_t seconds(const char *text) {
 
 int main(int argc, char **argv) {
   static char scratch[512];
-  const char *address = "127.0.0.1", *port = "9190", *folder = NULL, *token = getenv("STERNA_RPC_TOKEN_FILE");
+  const char *address = "127.0.0.1", *port = "9190", *folder = NULL, *token = NULL;
   server s;
   memset(&s, 0, sizeof s);
   s.settings.quota = (uint64_t)4 << 30;

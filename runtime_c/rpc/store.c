@@ -22,18 +22,10 @@ enum { MOST_PATH = 1024, HEX = 2 * SHA256_BYTES };
 /* Folders of the store. */
 static const char *const WHOLE = "files", *const PARTS = "parts", *const MODELS = "models";
 
-static int64_t nanoseconds(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
-
-/* Now, by the clock of the file system, which may lag behind the system's by milliseconds. */
-static int64_t clock_of(const char *folder) {
-  char path[MOST_PATH];
-  struct stat info;
-  (void)snprintf(path, sizeof path, "%s/%s", folder, MODELS);
-  return utimensat(AT_FDCWD, path, NULL, 0) == 0 && stat(path, &info) == 0 ? nanoseconds(info.st_mtim) : 0;
-}
+static bool lacks_room(int why) { return why == ENOSPC || why == EDQUOT; }
 
 static int32_t refused(rpc_store *store, const char *what) {
-  bool full = errno == ENOSPC || errno == EDQUOT;
+  bool full = lacks_room(errno);
   (void)snprintf(store->message, sizeof store->message, full ? "the disk of the device is full (%s): %s" : "%s: %s", what,
                  strerror(errno));
   return full ? RPC_FULL : RPC_SYSTEM;
@@ -87,7 +79,6 @@ void rpc_store_use(rpc_store *store, const char *folder, uint64_t quota) {
   memset(store, 0, sizeof *store);
   store->folder = folder;
   store->quota = quota;
-  store->since = clock_of(folder);
 }
 
 bool rpc_store_open(rpc_store *store, const char *folder, uint64_t quota) {
@@ -107,22 +98,21 @@ bool rpc_store_open(rpc_store *store, const char *folder, uint64_t quota) {
   return true;
 }
 
-/* ---- The quota ---- */
+/* ---- What gives way ---- */
 
 typedef struct oldest {
   uint64_t sum;
-  int64_t since, when;
-  uint64_t bytes;
+  int64_t since, when, newest;
   char path[MOST_PATH];
 } oldest;
 
 static void look(void *context, const char *path, const struct stat *info) {
   oldest *o = context;
-  int64_t when = nanoseconds(info->st_mtim);
+  int64_t when = (int64_t)info->st_mtim.tv_sec;
   o->sum += (uint64_t)info->st_size;
+  if (when > o->newest) o->newest = when;
   if (when >= o->since || (o->path[0] != 0 && when >= o->when)) return;
   o->when = when;
-  o->bytes = (uint64_t)info->st_size;
   (void)snprintf(o->path, sizeof o->path, "%s", path);
 }
 
@@ -139,6 +129,40 @@ static void look_at_all(rpc_store *store, oldest *found) {
   store->counted = true;
 }
 
+/* Clients use the store one after the other, and the times of files say whose they are: each client's are the same, and
+ * later than all that are there. The clock alone does not tell them apart: it has steps, also backwards, and some file
+ * systems keep no more than two seconds. */
+void rpc_store_begin(rpc_store *store) {
+  oldest found;
+  int64_t now = (int64_t)time(NULL);
+  look_at_all(store, &found);
+  store->since = ((now > found.newest ? now : found.newest) / 2 + 1) * 2;
+}
+
+static void touch(const rpc_store *store, const char *path) {
+  struct timespec both[2];
+  memset(both, 0, sizeof both);
+  both[0].tv_sec = both[1].tv_sec = (time_t)store->since;
+  (void)utimensat(AT_FDCWD, path, both, 0);
+}
+
+static bool remove_oldest(rpc_store *store) {
+  oldest found;
+  look_at_all(store, &found);
+  store->counted = false;
+  return found.path[0] != 0 && unlink(found.path) == 0;
+}
+
+/* Whether the disk was too full for what failed just now, and something has given way, so that it may be tried again.
+ * That is never `own`, a file that has just been written to. */
+static bool gives_way(rpc_store *store, const char *own) {
+  int why = errno;
+  if (own != NULL) touch(store, own);
+  bool again = lacks_room(why) && remove_oldest(store);
+  errno = why;
+  return again;
+}
+
 uint64_t rpc_store_used(rpc_store *store) {
   oldest found;
   if (!store->counted) look_at_all(store, &found);
@@ -152,13 +176,8 @@ uint64_t rpc_store_free(const rpc_store *store) {
 
 /* Room for so many bytes more, if need be by removing what others have left. */
 static bool make_room(rpc_store *store, uint64_t bytes) {
-  oldest found;
   while (bytes > store->quota || rpc_store_used(store) > store->quota - bytes) {
-    if (bytes > store->quota) return false;
-    look_at_all(store, &found);
-    if (store->used <= store->quota - bytes) break;
-    if (found.path[0] == 0 || unlink(found.path) != 0) return false;
-    store->counted = false;
+    if (bytes > store->quota || !remove_oldest(store)) return false;
   }
   return true;
 }
@@ -170,12 +189,10 @@ uint64_t rpc_store_has(rpc_store *store, const uint8_t hash[SHA256_BYTES], bool 
   struct stat info;
   path_of(path, store, WHOLE, hash);
   *whole = stat(path, &info) == 0;
-  if (*whole) {
-    (void)utimensat(AT_FDCWD, path, NULL, 0);
-    return (uint64_t)info.st_size;
-  }
-  path_of(path, store, PARTS, hash);
-  return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+  if (!*whole) path_of(path, store, PARTS, hash);
+  if (!*whole && stat(path, &info) != 0) return 0;
+  touch(store, path);
+  return (uint64_t)info.st_size;
 }
 
 static bool hash_of(int file, uint8_t digest[SHA256_BYTES]) {
@@ -228,7 +245,9 @@ int32_t rpc_store_add(rpc_store *store, const uint8_t hash[SHA256_BYTES], uint64
     return RPC_FULL;
   }
   path_of(path, store, PARTS, hash);
-  int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  int file;
+  do file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  while (file < 0 && gives_way(store, path));
   if (file < 0) return refused(store, "a file cannot be made");
   int32_t status = RPC_OK;
   for (size_t done = 0; done < count && status == RPC_OK;) {
@@ -237,10 +256,11 @@ int32_t rpc_store_add(rpc_store *store, const uint8_t hash[SHA256_BYTES], uint64
       done += (size_t)wrote;
       *held += (uint64_t)wrote;
       store->used += (uint64_t)wrote;
-    } else if (wrote < 0 && errno != EINTR) {
+    } else if (wrote < 0 && errno != EINTR && !gives_way(store, path)) {
       status = refused(store, "a file cannot be written");
     }
   }
+  touch(store, path);
   if (status == RPC_OK && *held == total) status = finish(store, file, path, hash, total);
   (void)close(file);
   return status;
@@ -249,8 +269,13 @@ int32_t rpc_store_add(rpc_store *store, const uint8_t hash[SHA256_BYTES], uint64
 /* ---- Models ---- */
 
 int32_t rpc_store_new_model(rpc_store *store, char *path, size_t bytes) {
-  int used = snprintf(path, bytes, "%s/%s/XXXXXX", store->folder, MODELS);
-  if (used < 0 || (size_t)used >= bytes || mkdtemp(path) == NULL) {
+  int used;
+  bool made;
+  do {
+    used = snprintf(path, bytes, "%s/%s/XXXXXX", store->folder, MODELS);
+    made = used >= 0 && (size_t)used < bytes && mkdtemp(path) != NULL;
+  } while (!made && gives_way(store, NULL));
+  if (!made) {
     path[0] = 0;
     return refused(store, "a folder for the model cannot be made");
   }

@@ -9,7 +9,7 @@ typedef struct rpc_store {
   const char *folder;
   uint64_t quota, used; /* bytes; `used` as far as it was counted */
   bool counted;
-  int64_t since; /* files that were used after it are not removed: nanoseconds of the system's clock */
+  int64_t since; /* seconds: files of this time are this client's and stay, those of others have earlier ones */
   char message[160];
 } rpc_store;
 
@@ -19,7 +19,10 @@ bool rpc_store_open(rpc_store *store, const char *folder, uint64_t quota);
 /* The same of folders that are there. */
 void rpc_store_use(rpc_store *store, const char *folder, uint64_t quota);
 
-/* How many bytes of a file are there, and whether that is all of it. A whole one counts as used now. */
+/* A client's turn begins: what was used before it gives way where the quota or the disk has no room. */
+void rpc_store_begin(rpc_store *store);
+
+/* How many bytes of a file are there, and whether that is all of it. It counts as used by this client. */
 uint64_t rpc_store_has(rpc_store *store, const uint8_t hash[SHA256_BYTES], bool *whole);
 
 /* Adds bytes to a file; a status. `held`: how many there are then. */

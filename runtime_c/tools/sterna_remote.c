@@ -2,7 +2,7 @@
  *
  * `sterna run --on qemu:TARGET` starts it in an emulator. After loading it writes a reply; then it reads requests and
  * answers each, until its input ends. A request is two words of 32 bits, what to do and the number of an input, output or
- * value, then a word of 64 bits, the bytes that follow, then those. Of PROFILE the number is that of runs, whose times
+ * value, then a word of 64 bits, the bytes that follow, then those. Of RUN and PROFILE the number is that of runs, whose times
  * follow one another; 0 is one. A reply is a status of 32 bits, a word of 64 bits, the bytes that follow, then those; of a
  * status that is not 0 they are the message. Words are as the processor has them, which must be as the other side has them,
  * too. A text is its bytes behind a word of 32 bits with their number.
@@ -40,7 +40,7 @@ static int32_t answer(sterna_model *model, uint32_t what, uint32_t number, const
   asked->payload.at = payload.bytes;
   asked->payload.left = payload.used;
   int32_t status = payload.bad ? STERNA_RESOURCES : rpc_answer(model, asked);
-  if (what == PROFILE)
+  if (what == RUN || what == PROFILE)
     for (uint32_t run = 1; run < number && status == STERNA_OK; run++) status = rpc_answer(model, asked);
   free(payload.bytes);
   return status > 0 ? STERNA_BAD_ARGUMENT : status;

@@ -212,15 +212,15 @@ export class Model {
    */
   profile(inputs, options) {
     const { runs = 20 } = options ?? {};
+    const { nodes, kernels } = this.#graph;
     this.#write(inputs);
-    const total = this.#graph.nodes.map(() => 0);
+    const total = nodes.map(() => 0);
     for (let run = 0; run < runs; run++)
       this.#runNodes((n) => {
         const start = performance.now();
         this.#runNode(n);
         total[n] += performance.now() - start;
       });
-    const { nodes, kernels } = this.#graph;
     return nodes.map(({ name, kernel, sources, tasks }, n) => ({ name, kernel: kernels[kernel], sources, tasks, ms: total[n] / runs }));
   }
 
@@ -287,7 +287,7 @@ export class Model {
     const symbol = /** @type {number} */ (values[index].computes);
     const { name, lo, hi } = symbols[symbol];
     const size = Number(int64(this.#element(index))[0]);
-    if (size < lo || size > hi) fail("E0511", `dimension "${name}" is ${size}; the bundle has room for ${lo} to ${hi}`);
+    if (size < lo || size > hi) fail("E0511", `dimension "${name}" is ${size}; the model takes ${lo} to ${hi}`);
     this.#resize(sizes.map((old, n) => (n === symbol ? size : old)), 2 + symbol, 2 + symbol);
   }
 
@@ -304,7 +304,9 @@ export class Model {
     for (const { index, dims } of given)
       dims?.forEach((/** @type {any} */ size, /** @type {number} */ axis) => {
         const e = this.#graph.values[index].row.dims[axis];
-        if (e?.[0] === "d") sizes[this.#graph.symbols[e[1]].name] = size;
+        // A dimension, or a number of times one: the share of a size that is no multiple is refused as no size.
+        const [own, times] = e?.[0] === "*" ? e.slice(1) : [e, 1];
+        if (own?.[0] === "d" && times > 0) sizes[this.#graph.symbols[own[1]].name] = times > 1 ? Number(size) / times : size;
       });
     this.setDims(sizes);
     for (const { name, index, data, dims } of given) {

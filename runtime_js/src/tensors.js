@@ -28,7 +28,8 @@ const ARRAYS = /** @type {Record<string, any>} */ ({
   uint64: BigUint64Array,
   bool: Uint8Array,
 });
-const BYTE_TYPES = /^(float8_e(4m3fn(uz)?|5m2(fnuz)?|8m0fnu)|float4_e2m1fn|u?int[24])$/;
+/** Types of 8 bits and fewer that have no array of their own. */
+const BYTE_TYPES = /^(float[48]_e\dm\w+|u?int[24])$/;
 
 /**
  * @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array

@@ -241,7 +241,7 @@ test("computed sizes that contradict themselves", { skip }, async () => {
     await assert.rejects(Model.load({ ...given, graph: await changed(given.graph, change) }), { name: "SternaError", code: "E0504" }, String(change));
   const model = await Model.load({ ...given, graph: await changed(given.graph, (g) => (g.symbols[0].hi = 5)) });
   const inputs = { boxes: new Float32Array(120).map((_, i) => 9 * (i >> 2) + 3 * Number((i & 3) > 1)), scores: new Float32Array(90).fill(0.9) };
-  assert.throws(() => model.run(inputs), { code: "E0511", message: /is 90; the bundle has room for 0 to 5/ });
+  assert.throws(() => model.run(inputs), { code: "E0511", message: /is 90; the model takes 0 to 5/ });
 });
 
 test("sources of no known kind", async () => {

@@ -125,6 +125,16 @@ test("open dimensions", { skip }, async () => {
   assert.throws(() => model.run({ ids: { data: new BigInt64Array(15), dims: [3, 50] } }), { code: "E0501" });
 });
 
+test("open dimensions of multiples", { skip }, async () => {
+  const model = await Model.load(`${place}/multiples`);
+  assert.deepEqual(model.dims.map(({ name, lo, hi }) => [name, lo, hi]), [["height/4", 2, 8]]);
+  const image = (/** @type {number} */ height) => ({ image: { data: new Float32Array(3 * height * 8), dims: [1, 3, height, 8] } });
+  model.run(image(20));
+  assert.equal(model.dims[0].size, 5);
+  assert.throws(() => model.run(image(22)), { code: "E0501", message: /height\/4.*5\.5/ });
+  assert.throws(() => model.run(image(36)), { code: "E0501" });
+});
+
 test("sizes that the model computes", { skip }, async () => {
   const model = await Model.load(`${place}/sizes`);
   const [found] = model.dims;

@@ -120,6 +120,55 @@ export async function exchanges(plain, ...wide) {
   return { least, few, many, without: await withAdapter(bare, () => code(Model.load(`/bundles/${wide[0]}/`))) };
 }
 
+/** Kernels that exchange values where an adapter has subgroups: which ran, and how far apart results are from those of kernels without. */
+export async function exchanging(name) {
+  const load = () => Model.load(`/bundles/${name}/`);
+  const kernels = async (model) => (await model.profile({}, { runs: 1 })).map(({ kernel }) => kernel);
+  const adapter = await navigator.gpu.requestAdapter();
+  const least = adapter.features.has("subgroups") ? adapter.info.subgroupMinSize : 0;
+  const withThem = await load();
+  const inputs = ones(withThem);
+  const first = await withThem.run(inputs);
+  const features = [...adapter.features].filter((f) => f !== "subgroups");
+  const requested = [];
+  const bare = { limits: adapter.limits, features: new Set(features), requestDevice: (asked) => (requested.push(...asked.requiredFeatures), adapter.requestDevice(asked)) };
+  const without = await withAdapter(bare, load);
+  const { createShaderModule } = GPUDevice.prototype;
+  // Neighbours that lie elsewhere than the kernels take it.
+  GPUDevice.prototype.createShaderModule = function ({ code }) {
+    return createShaderModule.call(this, { code: code.replace("(n ^ d)", "(n ^ d ^ 1u)") });
+  };
+  const apart = await load();
+  GPUDevice.prototype.createShaderModule = createShaderModule;
+  const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+  const given = await Model.load(`/bundles/${name}/`, { device });
+  const others = await Promise.all([without, apart, given].map(async (model) => [await kernels(model), await model.run(inputs)]));
+  const far = (outputs) => Math.max(...Object.keys(first).map((y) => near([...outputs[y]].map(Number), [...first[y]].map(Number))));
+  return { least, ran: await kernels(withThem), requested, others: others.map(([names, outputs]) => [names, far(outputs)]) };
+}
+
+/** Numbers of 16 bits widened and rounded, as bits, where the language's function is exact, and where it flushes. */
+export async function halves(name) {
+  const [a, b] = await Promise.all(["a", "b"].map(async (file) => (await fetch(`/bundles/${file}`)).arrayBuffer()));
+  const { createShaderModule } = GPUDevice.prototype;
+  const found = [];
+  for (const flushes of [false, true]) {
+    let own;
+    GPUDevice.prototype.createShaderModule = function ({ code }) {
+      own = code.includes("{ return unpack2x16float(a).x; }");
+      const flushed = `${code.replaceAll("unpack2x16float(", "flushing(")}
+fn flushing(a: u32) -> vec2<f32> { return select(unpack2x16float(a), vec2<f32>(), (a & 31744u) == 0u); }`;
+      return createShaderModule.call(this, { code: flushes ? flushed : code });
+    };
+    const model = await Model.load(`/bundles/${name}/`);
+    GPUDevice.prototype.createShaderModule = createShaderModule;
+    const { wide, narrow } = await model.run({ a: new Uint16Array(a), b: new Float32Array(b) });
+    found.push({ own, wide: [...new Uint32Array(wide.slice().buffer)], narrow: [...new Uint16Array(narrow.slice().buffer)] });
+    model.dispose();
+  }
+  return found;
+}
+
 /** A device that is lost: the model is loaded again, on another one. */
 export async function lost(name) {
   const devices = [];

@@ -22,6 +22,7 @@ import sterna
 from sterna.api import compile_to
 from sterna.cli import program
 from sterna.errors import SternaError
+from sterna.records import Database
 from sterna.scratch import scratch_folder
 from sterna_runtime import library
 from sterna_runtime.cli.files import ImageOptions, read_inputs
@@ -155,14 +156,31 @@ def test_e0007_what_is_no_export_of_records(tmp_path: Path) -> None:
     assert "fix: sterna tune export" in done.stderr
     assert "error[E0010]" in invoke("tune", "import", tmp_path / "none.jsonl", *records).stderr
     assert not (tmp_path / "t.db").exists()
+    done = invoke("tune", "plot", "-o", PNG, "--records", _records(tmp_path))
+    assert "cannot be a folder: it is a file" in done.stderr
+    assert "fix: name another folder with --output" in done.stderr
     done = invoke("tune", "log", *records)
     assert "error[E0010]" in done.stderr
     assert "fix: sterna tune MODEL" in done.stderr
 
 
+def _records(place: Path) -> Path:
+    with Database(place / "own.db"):
+        return place / "own.db"
+
+
+def test_records_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model is compiled by the rules then: whoever tuned it for hours is to know."""
+    monkeypatch.setenv("STERNA_TUNING", str(PNG))
+    done = invoke("compile", MODEL, "-o", tmp_path / "out")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("warning: nothing is compiled as it was tuned: ")
+    assert "warning" not in invoke("compile", MODEL, "--no-tuning", "-o", tmp_path / "out").stderr
+
+
 def test_e0001_names_the_command_as_it_is_written() -> None:
-    """`model` stands for what is no other command of `sterna tune`, and nobody writes it."""
-    assert "`sterna tune --help`" in fails("E0001", "tune", MODEL, "--explorer", "magic", status=2)
+    """`model` stands for what is no other command of `sterna tune`, and nobody writes it; the options are its own."""
+    assert "`sterna tune MODEL --help`" in fails("E0001", "tune", MODEL, "--explorer", "magic", status=2)
 
 
 def test_results_are_there_whole_or_not_at_all(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

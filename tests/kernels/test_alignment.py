@@ -174,13 +174,13 @@ def test_wide_bytes_are_those_of_the_text(kind: str, access_bytes: int, name: st
     assert found.wide_bytes <= found.bytes
 
 
-def test_vectors_of_metal_are_short() -> None:
-    """Eight halves of OpenCL C are one access, of Metal two."""
+def test_eight_halves_are_one_access() -> None:
+    """Of Metal, whose vectors have four elements at most, as words."""
     i = Symbol("i", 0, 3)
     buffer = P.dense_buffer("x", "float16", (as_int(64),), INPUT)
     eight = E.Load("float16", lanes=8, tensor=buffer, indices=(of(i) * 8,))
-    assert widths(cuda_host.metal_target()).at_once(eight) == 4
-    assert widths(opencl_host.opencl_target(groups=True)).at_once(eight) == 8
+    for target in (cuda_host.metal_target(), opencl_host.opencl_target(groups=True)):
+        assert widths(target).at_once(eight) == 8
 
 
 def test_clamps() -> None:

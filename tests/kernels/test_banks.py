@@ -17,7 +17,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.description import load_target
-from sterna.te.expr import Expr
+from sterna.te.expr import Expr, cast
 from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
 from support.bound_axes import SHARED, compare
@@ -70,8 +70,8 @@ def found(kernel: Kernel) -> Accesses:
     return counted
 
 
-@pytest.mark.parametrize("columns", [2, 4, 7, 8, 12, 16, 40, 255])
-@pytest.mark.parametrize("depth", [9, 24, 100])
+@pytest.mark.parametrize("columns", [2, 4, 7, 8, 12, 16, 24, 40, 255])
+@pytest.mark.parametrize("depth", [9, 24, 64, 100])
 def test_matrix_products(columns: int, depth: int) -> None:
     for kernel in (matmul(100, columns, depth), turned(100, columns, depth)):
         assert found(kernel).conflicts == 0
@@ -83,6 +83,93 @@ def test_convolutions(taps: int, stride: int) -> None:
     for size in ((13, 14), (7, 7)):
         for channels in ((3, 16), (16, 8), (12, 4), (17, 24)):
             assert found(convolution((*size, *channels, taps, stride))).conflicts == 0, (size, channels)
+
+
+def half_convolution(layer: Layer, images: int) -> Kernel:
+    """The same in float16, of products in float32; several images."""
+    height, width, deep, many, taps, stride = layer
+    high, wide = ((n - 1) * stride + taps for n in (height, width))
+    x, b = placeholder("x", (images, high, wide, deep), "float16"), placeholder("b", (many,), "float16")
+    w = placeholder("w", (taps, taps, deep, many), "float16")
+    kh, kw, k = reduce_axis("kh", taps), reduce_axis("kw", taps), reduce_axis("ci", deep)
+
+    def element(n: Int, i: Int, j: Int, c: Int) -> Expr:
+        read = cast(x[n, i * stride + kh.var, j * stride + kw.var, k.var], "float32")
+        return total(read * cast(w[kh.var, kw.var, k.var, c], "float32"), kh, kw, k)
+
+    def biased(n: Int, i: Int, j: Int, c: Int) -> Expr:
+        return cast(acc[n, i, j, c] + cast(b[c], "float32"), "float16")
+
+    acc = compute("acc", (images, height, width, many), element)
+    return Kernel("conv", (x,), (w, b), (compute("out", (images, height, width, many), biased),))
+
+
+@pytest.mark.parametrize(
+    ("layer", "images"),
+    [
+        ((64, 64, 13, 13, 3, 1), 2),
+        ((56, 56, 3, 13, 3, 1), 2),
+        ((14, 14, 51, 77, 3, 1), 2),
+        ((32, 32, 26, 13, 2, 1), 3),
+        ((9, 16, 24, 12, 1, 1), 2),
+        ((48, 48, 3, 24, 3, 2), 4),
+    ],
+    ids=["odd", "first", "many odd", "odd columns", "twelve columns", "a batch"],
+)
+def test_convolutions_by_fragments(layer: Layer, images: int) -> None:
+    """Windows over an odd number of channels are gathered from rows or positions that lie apart, and sums of narrow
+    tiles are read side by side."""
+    s = propose(half_convolution(layer, images), Context(load_target("cuda-sm80")))
+    assert s is not None
+    counted = accesses(finish(lower(s)))
+    assert counted.fragments
+    assert counted.conflicts <= 0.02 * counted.shared_accesses if layer[2] == 51 else counted.conflicts == 0
+
+
+@pytest.mark.parametrize("width", [160, 96])
+def test_tiles_within_a_line_of_a_first_layer(width: int) -> None:
+    """Of positions in two lines the windows would reach over more than threads ask for that gather them."""
+    s = propose(half_convolution((12, width, 3, 16, 3, 2), 1), Context(load_target("cuda-sm80")))
+    assert s is not None
+    counted = accesses(finish(lower(s)))
+    assert counted.fragments
+    assert counted.conflicts == 0
+    assert counted.coalesced >= 0.95 * counted.accesses
+
+
+@pytest.mark.parametrize(("length", "stride"), [(44100, 256), (1626, 8), (1632, 8)])
+def test_windows_of_a_row_of_one_channel(length: int, stride: int) -> None:
+    """As of a spectrogram: the tensor may end within a run of neighbours, which then is no copy of 16 bytes."""
+    x, w, k = placeholder("x", (length,), "float16"), placeholder("w", (256, 36), "float16"), reduce_axis("k", 256)
+    many = (length - 256) // stride + 1
+
+    def element(i: Int, j: Int) -> Expr:
+        return total(cast(x[i * stride + k.var], "float32") * cast(w[k.var, j], "float32"), k)
+
+    acc = compute("acc", (many, 36), element)
+    out = compute("out", (many, 36), lambda i, j: cast(acc[i, j], "float16"))
+    s = propose(Kernel("spectrogram", (x,), (w,), (out,)), Context(load_target("cuda-sm80")))
+    assert s is not None
+    counted = accesses(finish(lower(s)))
+    assert counted.fragments
+    assert counted.conflicts == 0
+    assert counted.coalesced > 0.8 * counted.accesses
+
+
+@settings(max_examples=20 * MORE, deadline=None, derandomize=MORE == 1, database=None)
+@example(layer=(12, 12, 3, 24, 3, 2), images=4)
+@example(layer=(5, 7, 3, 16, 5, 2), images=3)
+@given(
+    layer=st.tuples(
+        st.integers(2, 12), st.integers(2, 12), CHANNELS, CHANNELS, st.sampled_from([1, 2, 3, 5]), st.integers(1, 2)
+    ),
+    images=st.integers(2, 4),
+)
+def test_half_convolutions_of_any_size(layer: Layer, images: int) -> None:
+    """What windows of tiles slide over that reach into the next image of a batch fits into shared memory."""
+    s = propose(half_convolution(layer, images), Context(load_target("cuda-sm80")))
+    assert s is not None
+    finish(lower(s))
 
 
 @settings(max_examples=40 * MORE, deadline=None, derandomize=MORE == 1, database=None)

@@ -1,156 +1,106 @@
-"""Activations of bytes that get the other sign: the same results, whatever reads them."""
+"""Activations of bytes get the sign that the target multiplies: that of the weights, where it has fragments of matrices
+of bytes, or the one that its dot products take. What a network computes stays what it is, to the bit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from onnx import parser
 
 from sterna.debug.interpret import interpret
-from sterna.ir import dtypes
-from sterna.ir.graph import Graph, Value
+from sterna.frontends.onnx import read
+from sterna.ir.graph import Graph, Value, tensor_type
 from sterna.ops import Builder
 from sterna.options import Options
+from sterna.passes import byte_signs
 from sterna.passes.context import context_of
-from sterna.pipeline import optimize
 from sterna.targets.description import load_target
-from support.compiling import input_value
 
-RANDOM = np.random.default_rng(4)
-X = RANDOM.integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)
-WINDOW: dict[str, Any] = {"strides": (1, 1), "dilations": (1, 1), "groups": 1}
+RANDOM = np.random.default_rng(8)
 
 
-def bytes_of(b: Builder, total: Value, zero: int = -128, dtype: str = "int8") -> Value:
-    """A layer's sums as bytes."""
-    small = b.add("bit_shift", total, b.constant(np.array(6, np.int32)), direction="RIGHT")
-    moved = b.add("add", small, b.constant(np.array(zero, np.int32))) if zero else small
-    low, high = dtypes.limits(dtype)
-    return b.add("cast", b.add("clip", moved, min=low, max=high), to=dtype)
+def network(activations: str, weights: Mapping[str, str]) -> Graph:
+    """A matrix of floats that is rounded to bytes, multiplied by each of some weights (by name their types), and read
+    by arithmetic, too."""
+    b, made = Builder(), list[Value]()
+    x = Value(b.name("x"), tensor_type("float32", (9, 24)))
+    q = b.add("round_to_integer", x, to=activations, zero=3, halves="even")
+    for dtype in weights.values():
+        limits = np.iinfo(dtype)
+        values = RANDOM.integers(limits.min, limits.max, (24, 10), endpoint=True).astype(dtype)
+        made.append(b.add("matmul_integer", q, b.constant(values)))
+    made.append(b.add("cast", q, to="float32"))
+    return Graph("net", (x,), tuple(made), tuple(b.nodes))
 
 
-def layer(b: Builder, x: Value, channels: int = 8, bias: bool = True, **changes: Any) -> Value:
-    depth = int(x.shape[-1]) // changes.get("groups", 1)
-    weights = b.constant(RANDOM.integers(-127, 128, (3, 3, depth, channels)).astype(np.int8))
-    total = b.add("conv_integer", x, weights, **{**WINDOW, **changes})
-    if not bias:
-        return total
-    return b.add("add", total, b.constant(RANDOM.integers(-900, 900, channels).astype(np.int32)))
+def dynamic() -> Graph:
+    """Bytes whose zero point is computed, multiplied by signed weights, by ONNX's operators."""
+    return read(
+        parser.parse_model(
+            """<ir_version: 8, opset_import: ["" : 17]>
+            net (float[9,24] x) => (int32[9,10] y) <int8[24,10] w = {"""
+            + ", ".join(map(str, RANDOM.integers(-128, 127, 240, endpoint=True)))
+            + "}> { q, s, zero = DynamicQuantizeLinear(x) y = MatMulInteger(q, w, zero) }"
+        )
+    )
 
 
-def padded(b: Builder, x: Value) -> Value:
-    return b.add("pad", x, before=(0, 1, 1, 0), after=(0, 1, 1, 0), mode="constant", value=dtypes.limits(x.dtype)[0])
+def signs(graph: Graph) -> dict[str, tuple[str, str]]:
+    """The types of both factors of each product, by the type of its weights."""
+    found = {}
+    for node in graph.nodes:
+        if node.op == "matmul_integer":
+            left, right = node.inputs[:2]
+            assert left is not None
+            assert right is not None
+            found[right.dtype] = left.dtype, right.dtype
+    return found
 
 
-def residual(b: Builder, x: Value) -> Value:
-    zero = np.array(dtypes.limits(x.dtype)[0], np.int32)
-    centered = b.add("sub", b.add("cast", x, to="int32"), b.constant(zero))
-    return b.add("add", layer(b, padded(b, x)), centered)
+def passed(before: Graph, target: str) -> tuple[Graph, Graph]:
+    """The graph before and after the pass, which both compute the same."""
+    context = context_of(Options(load_target(target)))
+    after = byte_signs.byte_signs(before, context) if byte_signs.applies(context) else before
+    given = {"x": (RANDOM.standard_normal((9, 24)) * 2).astype(np.float32)}
+    for name, want in interpret(before, given).items():
+        np.testing.assert_array_equal(interpret(after, given)[name], want)
+    return before, after
 
 
-def symmetric(b: Builder, x: Value) -> Value:
-    """No zero point that the difference could go to, and two readers."""
-    wide = b.add("cast", x, to="int32")
-    return b.add("add", b.add("mul", wide, wide), layer(b, padded(b, x), bias=False))
+@pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])
+@pytest.mark.parametrize("activations", ["uint8", "int8"])
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+def test_fragments_have_one_sign_on_both_sides(target: str, activations: str, weights: str) -> None:
+    before, after = passed(network(activations, {"w": weights}), target)
+    assert signs(before) == {weights: (activations, weights)}
+    assert signs(after) == {weights: (weights, weights)}
+    assert (before is after) == (activations == weights)
 
 
-def floats(b: Builder, x: Value) -> Value:
-    real = b.add("sub", b.add("cast", x, to="float32"), b.constant(np.array(3.0, np.float32)))
-    half = b.add("add", b.add("cast", x, to="float32"), b.constant(np.array(0.3, np.float32)))
-    total = b.add("cast", layer(b, padded(b, x)), to="float32")
-    return b.add("add", b.add("mul", real, half), total)
+def test_zero_points_that_are_computed() -> None:
+    _, after = passed(dynamic(), "cuda")
+    assert signs(after) == {"int8": ("int8", "int8")}
 
 
-def table(b: Builder, x: Value) -> Value:
-    found = b.add("lookup", x, b.constant(RANDOM.integers(-128, 128, 256).astype(np.int8)))
-    return b.add("add", b.add("cast", found, to="int32"), layer(b, padded(b, x)))
+def test_weights_of_both_signs() -> None:
+    """Bytes cannot be of both: they stay."""
+    before, after = passed(network("uint8", {"v": "int8", "w": "uint8"}), "cuda")
+    assert before is after
 
 
-def moved(b: Builder, x: Value) -> Value:
-    pooled = b.add("max_pool", x, kernel=(2, 2), strides=(1, 1), dilations=(1, 1))
-    turned = b.add("transpose", pooled, order=(0, 3, 1, 2))
-    part = b.add("slice", turned, starts=(0, 0, 1, 0), sizes=(1, 8, 4, 5), steps=(1, 1, 1, 1))
-    return layer(b, b.add("transpose", part, order=(0, 2, 3, 1)))
-
-
-def dense(b: Builder, x: Value) -> Value:
-    flat = b.add("reshape", x, shape=(1, 288))
-    weights = b.constant(RANDOM.integers(-127, 128, (288, 5)).astype(np.int8))
-    return b.add("matmul_integer", flat, weights)
-
-
-def rounded(b: Builder, x: Value) -> Value:
-    """From floats, and read by a convolution of single channels too."""
-    real = b.add("mul", b.add("cast", x, to="float32"), b.constant(np.array(0.7, np.float32)))
-    q = b.add("round_to_integer", real, to=x.dtype, zero=5, halves="even")
-    return b.add("add", layer(b, padded(b, q)), layer(b, padded(b, q), groups=8))
-
-
-#: The targets whose dot products read one sign, by the type of activations before.
-READERS = {"int8": "x86-64-v4-vnni", "uint8": "arm64-dotprod"}
-
-
-def both(
-    tail: Callable[[Builder, Value], Value], zero: int = -128, is_output: bool = False, dtype: str = "int8"
-) -> tuple[Graph, Graph]:
-    b = Builder()
-    x = input_value(b, X)
-    first = bytes_of(b, layer(b, padded(b, x)), zero + (128 if dtype == "uint8" else 0), dtype)
-    results = (tail(b, first), *([first] if is_output else []))
-    graph = Graph("g", (x,), results, tuple(b.nodes), tuple(f"y{n}" for n in range(len(results))))
-    dots = context_of(Options(load_target(READERS[dtype])))
-    return optimize(graph), optimize(graph, dots, check=True)
-
-
-def made(graph: Graph, dtype: str) -> int:
-    """How many values of a type are made."""
-    return sum(value.dtype == dtype for node in graph.nodes for value in node.outputs)
-
-
-@pytest.mark.parametrize("dtype", READERS)
-@pytest.mark.parametrize("zero", [-128, 0, 7])
-@pytest.mark.parametrize("tail", [residual, symmetric, floats, table, moved, dense, rounded])
-def test_results_are_the_same(tail: Callable[[Builder, Value], Value], zero: int, dtype: str) -> None:
-    plain, changed = both(tail, zero, dtype=dtype)
-    assert made(changed, "uint8" if dtype == "int8" else "int8") > 0
-    assert made(changed, dtype) < made(plain, dtype)
-    want, found = (interpret(graph, {"x": X}) for graph in (plain, changed))
-    for name, array in want.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
-
-
-@pytest.mark.parametrize("dtype", READERS)
-@pytest.mark.parametrize("zero", [0, 100, -100])
-def test_sums_at_the_ends_of_their_type_stay_clamped(zero: int, dtype: str) -> None:
-    """Those of int32 that were saturated before: 128 more or less of them would wrap."""
-    ends = np.array([-(2**31), 2**31 - 1, -(2**31) + 120, 2**31 - 120], np.int32)
-    sums = np.resize(ends, (1, 6, 6, 8))
-    sums = np.where((sums < 0) == (zero < 0), sums - zero, sums).astype(np.int32)
-    b = Builder()
-    x = input_value(b, sums)
-    low, high = dtypes.limits(dtype)
-    moved = b.add("add", x, b.constant(np.array(zero, np.int32))) if zero else x
-    result = layer(b, b.add("cast", b.add("clip", moved, min=low, max=high), to=dtype))
-    graph = Graph("g", (x,), (result,), tuple(b.nodes), ("y",))
-    changed = optimize(graph, context_of(Options(load_target(READERS[dtype]))), check=True)
-    assert made(changed, "uint8" if dtype == "int8" else "int8") > 0
-    np.testing.assert_array_equal(interpret(changed, {"x": sums})["y"], interpret(graph, {"x": sums})["y"])
-
-
-def test_the_difference_goes_into_constants_that_are_there() -> None:
-    plain, unsigned = both(residual)
-    # Adding -128 + 128 and taking off -128 + 128 are gone.
-    assert len(unsigned.nodes) == len(plain.nodes) - 2
-
-
-def test_what_leaves_the_graph_stays_as_it_is() -> None:
-    _, unsigned = both(residual, is_output=True)
-    assert made(unsigned, "uint8") == 0
-
-
-def test_what_no_dot_product_reads_stays_as_it_is() -> None:
-    _, unsigned = both(lambda b, x: layer(b, padded(b, x), groups=8))
-    assert made(unsigned, "uint8") == 0
+@pytest.mark.parametrize(
+    ("target", "activations", "wanted"),
+    [
+        ("x86-64-v4-vnni", "int8", "uint8"),
+        ("arm64-dotprod", "uint8", "int8"),
+        ("arm64-i8mm", "uint8", "uint8"),
+        ("opencl", "uint8", "uint8"),
+        ("metal", "int8", "int8"),
+    ],
+)
+def test_dot_products(target: str, activations: str, wanted: str) -> None:
+    """Those of one sign by signed weights; those of any leave bytes as they are."""
+    _, after = passed(network(activations, {"w": "int8"}), target)
+    assert signs(after) == {"int8": (wanted, "int8")}

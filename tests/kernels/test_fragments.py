@@ -28,6 +28,7 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
 from sterna.targets.description import load_target
+from sterna.te.expr import Load
 from sterna.te.tensor import Kernel
 from support.bound_axes import barriers, compare, results, threads
 from support.cuda_host import CUDA
@@ -44,6 +45,7 @@ AMPERE = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
         product(16, 70, 32, ("row", "col")),
         product(65, 16, 16, ("col", "row")),
         product(9, 9, 9, ("col", "col"), batch=2),
+        product(9, 16, 16, ("col", "row"), batch=1),
         convolution(5, 16, 24, 3, 1),
         convolution(6, 3, 16, 3, 2),
         convolution(11, 3, 16, 3, 2),
@@ -53,6 +55,7 @@ AMPERE = replace(CUDA, target=replace(load_target("cuda-sm80"), device=None))
         "columns on the right",
         "on the left",
         "batches",
+        "a batch of one",
         "channels are the depth",
         "few channels",
         "windows of two rows",
@@ -108,7 +111,7 @@ def test_tf32_is_as_far_from_float64_as_its_rounding() -> None:
     assert off.max() > 1e-4, "nothing was rounded"
 
 
-@pytest.mark.parametrize("name", FRAGMENTS)
+@pytest.mark.parametrize("name", [n for n in FRAGMENTS if n.startswith("wmma") and FRAGMENTS[n].dtype == "float32"])
 def test_every_intrinsic_in_ptx(name: str) -> None:
     intrinsic = FRAGMENTS[name]
     left, right = intrinsic.settings["orders"]
@@ -132,18 +135,57 @@ def test_any_size(m: int, n: int, depth: int, left: str, right: str) -> None:
 
 
 def test_few_barriers_and_conflicts() -> None:
-    """One behind what is brought first, one for each step in depth that is written out, but the last, and one before
-    what follows with the sums."""
-    program = finish(lower(proposed(product(512, 512, 288))))
-    assert barriers(program.body) == 1 + 2 + 1
+    """One for all steps in depth, which are written once, one before sums take the place of what was multiplied, and
+    one before what follows with them."""
+    program = finish(lower(proposed(product(512, 512, 256))))
+    assert barriers(program.body) == 1 + 1 + 1
     assert threads(program) == 128
     found = accesses(program, widths=ptx.widths(load_target("cuda-sm80")))
-    assert found.fragments == 512 * 512 * 288
+    assert found.fragments == 512 * 512 * 256
     assert found.coalesced == found.accesses
     # All that 64 tasks bring of both matrices comes 16 bytes at a time, and so does what follows with the sums.
-    assert found.bytes == 64 * 2 * 64 * 288 * 2 + 2 * 4 * 512 * 512
+    assert found.bytes == 64 * 2 * 64 * 256 * 2 + 2 * 4 * 512 * 512
     assert found.wide_bytes == found.bytes
     # Fragments wait for no bank, nor do copies of 16 bytes: eight of them are of rows that lie apart.
+    assert found.conflicts == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tile"),
+    [
+        ((250, 256, 48), (256, 128)),
+        ((120, 256, 48), (128, 128)),
+        ((250, 40, 32), (128, 64)),
+        ((40, 256, 32), (64, 128)),
+    ],
+    ids=["most", "both", "rows", "columns"],
+)
+def test_large_tiles(sizes: tuple[int, int, int], tile: tuple[int, int], tmp_path: Path) -> None:
+    """Where there are tasks enough, here for a device of one multiprocessor. Sums are stored a part of the tile at a
+    time, in the memory that the matrices had."""
+    kernel, device = product(*sizes), load_target("cuda-sm80")
+    assert device.threads is not None
+    small = replace(device, device=None, threads=replace(device.threads, multiprocessors=1))
+    s = propose(kernel, Context(small))
+    assert s is not None
+    program = finish(lower(s))
+    rows, columns, _ = sizes
+    assert int(program.n_tasks) == -(-rows // tile[0]) * -(-columns // tile[1])
+    taken = {s.buffer.end for s in P.walk(program.body) if isinstance(s, P.Alloc) and s.buffer.scope.name == "shared"}
+    assert max(taken) < tile[0] * tile[1] * 4
+    found = accesses(program, widths=ptx.widths(device))
+    assert found.conflicts == 0
+    assert found.coalesced == found.accesses
+    compare(s, None, tmp_path, tolerance=0, orders=1, feeds=feeds(kernel))
+
+
+@pytest.mark.parametrize("depth", [24, 40, 72])
+def test_rows_that_are_no_whole_sectors(depth: int) -> None:
+    """A step in depth has the whole row: parts of it would begin in the midst of sectors, which two steps ask for."""
+    program = finish(lower(proposed(product(49, 512, depth))))
+    found = accesses(program, widths=ptx.widths(load_target("cuda-sm80")))
+    assert with_fragments(program.body)
+    assert found.coalesced == found.accesses
     assert found.conflicts == 0
 
 
@@ -281,12 +323,12 @@ def test_rows_that_lie_too_near() -> None:
         lower(saved.apply(s.kernel, steps, memories=s.memories))
 
 
-@pytest.mark.parametrize("stage", ["acc_left", "acc_right", "acc_sums"])
+@pytest.mark.parametrize("stage", ["acc_left", "acc_right", "acc_sums", "acc_sums_local"])
 def test_rows_that_are_turned(stage: str) -> None:
     """No fragment is loaded from rows of which each begins elsewhere, nor stored to them."""
     s = proposed(product(40, 33, 20))
     steps = (*s.steps, Step("swizzle", stage, (8,)))
-    with pytest.raises(SternaError, match=r"wmma.* in stage acc_sums") as caught:
+    with pytest.raises(SternaError, match=r"(wmma.*|tiles) in stage acc_sums") as caught:
         lower(saved.apply(s.kernel, steps, memories=s.memories))
     assert set(caught.value.codes) == {"E0303"}
 
@@ -315,3 +357,59 @@ def test_a_product_of_matrices_needs_matrices() -> None:
     s = Schedule(product(16, 16, 16))
     with pytest.raises(SternaError, match=r"E0302.*no matrices"):
         s.as_matrices("acc", [], ["k"], 16, swapped=True)
+
+
+def test_tiles_of_another_subgroup() -> None:
+    """Each subgroup stores what it has computed itself."""
+
+    def of_the_first(s: P.Stmt) -> P.Stmt | None:
+        load = s.value if isinstance(s, P.Store) and s.rows else None
+        if not isinstance(load, Load) or not isinstance(load.tensor, P.Buffer) or not load.tensor.scope.is_tiles:
+            return None
+        return replace(s, value=replace(load, indices=(as_int(load.indices[0].const),)))
+
+    with pytest.raises(SternaError, match=r"E0304.*that another one has"):
+        finish(changed(lower(proposed(product(64, 64, 32))), of_the_first))
+
+
+def from_steps(change: Callable[[list[Step]], list[Step]]) -> P.Function:
+    s = proposed(product(40, 33, 20))
+    return finish(lower(saved.apply(s.kernel, change([*s.steps]), memories=s.memories)))
+
+
+def test_elements_of_tiles() -> None:
+    with pytest.raises(SternaError, match=r"E0304.*are read one by one"):
+        from_steps(lambda steps: [step for step in steps if step.primitive not in ("from_tiles", "pad_rows")])
+
+
+def test_no_tiles_where_some_are_stored() -> None:
+    def elsewhere(step: Step) -> Step:
+        is_sums = step.primitive == "compute_at" and step.stage == "acc_sums"
+        return replace(step, arguments=(*step.arguments[:-1], "shared")) if is_sums else step
+
+    with pytest.raises(SternaError, match=r"E0303.*acc_sums is in no tiles"):
+        from_steps(lambda steps: [*map(elsewhere, steps)])
+
+
+def test_no_product_in_tiles() -> None:
+    def elsewhere(step: Step) -> Step:
+        is_left = step.primitive == "compute_at" and step.stage == "acc_left"
+        return replace(step, arguments=(*step.arguments[:-1], "fragment")) if is_left else step
+
+    with pytest.raises(SternaError, match=r"E0303.*acc_left is no product of tiles"):
+        from_steps(lambda steps: [*map(elsewhere, steps)])
+
+
+@pytest.mark.parametrize("stage", ["acc_left", "acc_sums"])
+def test_what_stores_no_tiles(stage: str) -> None:
+    s = proposed(product(40, 33, 20))
+    row, lane = s.stages[stage].leaves[-2:]
+    with pytest.raises(SternaError, match=r"E0302.*computes its elements"):
+        s.from_tiles(stage, row, lane)
+
+
+def test_axes_that_are_not_innermost() -> None:
+    s = proposed(product(40, 33, 20))
+    first, second = s.stages["acc_sums_local"].leaves[:2]
+    with pytest.raises(SternaError, match=r"E0302.*not the innermost axes"):
+        s.from_tiles("acc_sums_local", first, second)

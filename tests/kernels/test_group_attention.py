@@ -81,8 +81,8 @@ def test_neighbours_have_neighbours(columns: int) -> None:
 @pytest.mark.parametrize(
     ("sizes", "wide"),
     [
-        ((2, 64, 128, 64, 64), "q k v"),
-        ((2, 64, 128, 32, 32), "q k v"),
+        ((1, 64, 128, 64, 64), "q k v"),
+        ((1, 64, 128, 32, 32), "q k v"),
         ((2, 33, 36, 20, 24), "q k v"),
         ((1, 32, 33, 32, 20), "q v"),
         ((1, 32, 32, 13, 17), "k"),

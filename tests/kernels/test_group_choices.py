@@ -31,7 +31,7 @@ SUBGROUPS = replace(load_target("cuda-sm80"), device=None)
 REFUSED = {"E0302", "E0303", "E0304", "E0305", "E0306"}
 #: Kernels of every form, the target, and knobs that they have.
 KERNELS: dict[str, tuple[Kernel, Target, set[str]]] = {
-    "product": (matmul(20, 40, 12), PLAIN, {"form", "own", "tile", "depth", "order"}),
+    "product": (matmul(20, 100, 12), PLAIN, {"form", "own", "tile", "depth", "panel"}),
     "window": (window(60, 3, 16), PLAIN, {"form", "threads"}),
     "elements": (pointwise(6, 40), PLAIN, {"neighbours", "threads"}),
     "transpose": (transposed((40, 36), (1, 0)), PLAIN, {"tile"}),
@@ -39,7 +39,7 @@ KERNELS: dict[str, tuple[Kernel, Target, set[str]]] = {
     "exchanges": (row_sums(12, 300), SUBGROUPS, {"form", "lanes", "rows", "exchanged"}),
     "vector": (times_vector(40, 96), SUBGROUPS, {"form", "lanes", "rows"}),
     "attention": (attention(1, 20, 24, 8, 16), PLAIN, {"tile", "depth"}),
-    "fragments": (product(20, 24, 32), SUBGROUPS, {"form", "tile", "subgroups", "depth", "buffers"}),
+    "fragments": (product(20, 40, 128), SUBGROUPS, {"form", "tile", "subgroups", "depth", "buffers", "panel"}),
     "convolution": (convolution(3, 16, 16, 2, 1), SUBGROUPS, {"form", "tile", "subgroups", "buffers"}),
 }
 

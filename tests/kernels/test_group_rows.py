@@ -20,8 +20,9 @@ from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.wide import Widths
 from sterna.schedule.strategies import Context, propose
+from sterna.targets.description import load_target
 from sterna.targets.target import Threads
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from support import opencl_host
 from support.bound_axes import barriers, compare, threads
 from support.cuda_host import CUDA, METAL
@@ -186,6 +187,33 @@ def test_rows_in_runs(name: str, subgroup: int, device: opencl_host.Device, tmp_
     exchanged = P.exchanged(finish(lower(s)).body) > 1  # by no driver of OpenCL here
     language = CUDA if len(name) % 2 else METAL
     compare(s, None if exchanged else device, tmp_path if subgroup > 1 else None, 1e-4, orders=1, language=language)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["by rows", "by columns"])
+def test_a_vector_times_many_columns(turned: bool) -> None:
+    """A multiprocessor waits for memory where few threads ask: the threads of a task share long sums, too, while there
+    are fewer than it could hold threads for."""
+    kernel = times_vector(4224, 256, turned=turned)
+    for multiprocessors, several in ((108, True), (2, not turned)):
+        device = load_target("cuda-sm80")
+        assert device.threads is not None
+        device = replace(device, device=None, threads=replace(device.threads, multiprocessors=multiprocessors))
+        s = propose(kernel, Context(device))
+        program = finish(lower(s))
+        found = accesses(program, widths=Widths(16))
+        assert (int(program.n_tasks) * threads(program) >= 4 * 4224) is several
+        assert found.coalesced == found.accesses
+        assert found.wide_bytes >= 0.8 * found.bytes
+
+
+def test_few_rows_read_a_matrix_once() -> None:
+    """Tasks that read the same columns follow one another, so that a cache of less than the matrix still has them."""
+    x, w, k = placeholder("x", (4, 512)), placeholder("w", (512, 768)), reduce_axis("k", 512)
+    y = compute("y", (4, 768), lambda i, j: total(x[i, k.var] * w[k.var, j], k))
+    s = propose(Kernel("rows", (x, w), (), (y,)), Context(replace(load_target("cuda-sm80"), device=None)))
+    found = accesses(finish(lower(s)), cache_bytes=512 * 768)
+    assert sum(found.moved.values()) <= 1.05 * sum(found.least.values())
+    compare(s, None, tolerance=1e-4, orders=1)
 
 
 def drawn_shape(draw: Any) -> tuple[int, ...]:

@@ -19,8 +19,10 @@ from sterna.ir.extremum import minimum
 from sterna.ir.integer import ONE, Int, Symbol, as_int, of
 from sterna.ir.memory import INPUT, OUTPUT, SCRATCH, STACK
 from sterna.loops import program as P
+from sterna.loops.build import ProgramBuilder
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
+from sterna.loops.printer import print_function
 from sterna.schedule.schedule import Schedule
 from sterna.targets.description import host, load_target
 from sterna.te import expr as E
@@ -276,3 +278,20 @@ def test_dense_with_tails(
     (raw,) = library.run(Job(0, [arrays["x"]], (4 * m * n,), params, tasks=(0, int(function.n_tasks))))
     expected = run_kernel(kernel, arrays)["out"]
     np.testing.assert_allclose(raw.view(np.float32).reshape(m, n), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_loops_whose_iterations_are_apart_are_vectors() -> None:
+    """Rows that begin anywhere, in code whose vectors are otherwise written by hand."""
+
+    def program(apart: bool) -> str:
+        x, y = (P.dense_buffer(name, "float32", (as_int(40),), scope) for name, scope in (("x", INPUT), ("y", OUTPUT)))
+        p = ProgramBuilder("k", (x,), (y,))
+        p.copy(p.output, p.input(0))
+        with p.loop(39, "row") as row, p.loop(40, "n", start=row + 1, apart=apart) as n:
+            p.output[n] = p.output[n] * 0.5 + 1.0
+        function = finish(p.function())
+        assert ("(apart)" in print_function(function)) == apart
+        return module_text([function], host(), "m", None)
+
+    assert "llvm.loop.vectorize.enable" in program(True)
+    assert "llvm.loop.vectorize.enable" not in program(False)

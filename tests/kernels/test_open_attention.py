@@ -60,7 +60,7 @@ def drawn(batch: int, queries: int, keys: int, depth: int, columns: int, mask: s
     return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-@settings(max_examples=5, deadline=None, derandomize=True, database=None)
+@settings(max_examples=3, deadline=None, derandomize=True, database=None)
 @given(
     st.integers(1, 2),
     st.sampled_from(LENGTHS[1:]),

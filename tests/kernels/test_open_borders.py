@@ -18,6 +18,7 @@ from sterna.loops.races import verify_threads
 from sterna.loops.threads import run_threads
 from sterna.schedule.strategies import Context
 from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
 from sterna.targets.target import Threads
 from sterna.te import expr as E
 from sterna.te.layout import Layout
@@ -103,3 +104,43 @@ def test_a_box_that_two_tasks_reach_is_refused() -> None:
     spoiled = replace(program, body=wider(program.body), n_tasks=program.n_tasks + 1)
     with pytest.raises(SternaError, match="two tasks touch the same element"):
         verify_threads(spoiled)
+
+
+@pytest.mark.parametrize("channels", [16, 64])
+def test_threads_of_boxes_that_differ(channels: int) -> None:
+    """Images of an open batch, height and width: threads have several channels each, and there are more of them along
+    a row than along a column."""
+    height, width = symbol("height", 1, 10), symbol("width", 1, 25600 // channels)
+    row = (width + 2) * channels
+    image = row * (height + 2)
+    boxes = (
+        ((BATCH, width + 2, channels), (image, as_int(channels), as_int(1)), as_int(0)),
+        ((BATCH, width + 2, channels), (image, as_int(channels), as_int(1)), image - row),
+        ((BATCH, height, channels), (image, row, as_int(1)), row),
+        ((BATCH, height, channels), (image, row, as_int(1)), row * 2 - channels),
+    )
+    outs = tuple(compute(f"s{n}", shape, lambda *_: E.const(0.0, "float16")) for n, (shape, *_) in enumerate(boxes))
+    layouts = {
+        out.name: Layout(strides, origin, BATCH * image) for out, (_, strides, origin) in zip(outs, boxes, strict=True)
+    }
+    target = replace(load_target("cuda-sm80"), device=None)
+    context = Context(target, strides={n: layout.strides for n, layout in layouts.items()})
+    schedule = propose(Kernel("fill_border", (), (), outs), context)
+    assert schedule is not None
+    program = finish(lower(schedule, layouts))
+    assert len(set(threads_of_boxes(program))) > 1
+    memory = np.full(program.outputs[0].elements, np.nan, np.float16)
+    for batch, h, w in ((1, 1, 1), (3, 4, 2), (2, 7, 9)):
+        memory[:] = np.nan
+        sizes = dict(zip((next(iter(n.symbols())) for n in (BATCH, height, width)), (batch, h, w), strict=True))
+        run_threads(program, {b.name: memory for b in program.outputs}, sizes, np.random.default_rng(h))
+        expected = np.zeros((batch, h + 2, w + 2, channels), np.float16)
+        expected[:, 1:-1, 1:-1] = np.nan
+        np.testing.assert_array_equal(memory[: expected.size], expected.reshape(-1))
+        assert np.isnan(memory[expected.size :]).all()
+
+
+def threads_of_boxes(program: P.Function) -> list[int]:
+    """How many threads fill each box."""
+    loops = (s for s in P.walk(program.body) if isinstance(s, P.For) and s.kind == "thread.x")
+    return [int(s.extent) for s in loops if s.extent.is_const]

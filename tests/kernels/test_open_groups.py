@@ -17,7 +17,7 @@ from sterna.loops.prove import Range, at_least_zero
 from sterna.te.position import is_rest, quotient
 from support import device_bundles
 from support.compiling import check
-from support.open_networks import encoder, images, rows
+from support.open_networks import encoder, images, pyramid, rows
 
 DIMS = {"batch": (1, 8), "seq": (1, 48)}
 
@@ -43,7 +43,8 @@ def test_what_is_known_of_a_quotient_by_a_size() -> None:
 
 def test_kernels_over_open_dimensions_have_groups() -> None:
     open_rows, open_batch = {"batch": (1, 4), "length": (2, 40)}, {"batch": (1, 8)}
-    for network, dims in ((rows(), open_rows), (encoder(), DIMS), (images(), open_batch)):
+    sides = {"batch": 1, "height": (8, 64, 4), "width": (8, 64, 4)}
+    for network, dims in ((rows(), open_rows), (encoder(), DIMS), (images(), open_batch), (pyramid(), sides)):
         kernels = compile_model(network, "opencl", None, dims).kernels
         alone = [k.function.name for k in kernels if k.place == "opencl" and not k.function.has_threads]
         assert alone == []
@@ -60,6 +61,19 @@ def test_an_open_batch_of_images(tmp_path: Any) -> None:
     ):
         for batch in (1, 5, 8):
             given_ = {"x": random.standard_normal((batch, 3, 22, 22)).astype(np.float32)}
+            check(there.run(given_), here.run(given_), 1e-4)
+
+
+@pytest.mark.family("opencl")
+def test_an_open_height_and_width(tmp_path: Any) -> None:
+    dims, random = {"batch": (1, 2), "height": (8, 64, 4), "width": (8, 64, 4)}, np.random.default_rng(1)
+    with (
+        device_bundles.opencl(tmp_path),
+        sterna.compile(pyramid(), "opencl", dims=dims, device_for={"*": "opencl"}) as there,
+        sterna.compile(pyramid(), dims=dims, generator="llvm") as here,
+    ):
+        for batch, height, width in ((1, 8, 8), (2, 64, 36), (1, 12, 64)):
+            given_ = {"image": random.standard_normal((batch, 3, height, width)).astype(np.float32)}
             check(there.run(given_), here.run(given_), 1e-4)
 
 

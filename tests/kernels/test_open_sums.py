@@ -84,6 +84,19 @@ def test_an_open_length_between_known_sizes(length: int) -> None:
     np.testing.assert_allclose(found, x.T @ w, 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize(("past", "step"), [(0, 0), (0, 1), (9, 0), (7, 2), (40, 40)])
+def test_a_length_that_is_a_sum(past: int, step: int) -> None:
+    """Products of every position with a few, which lie along the depth; there may be none of either."""
+    length = symbol("past", 0, 40) + symbol("step", 0, 40)
+    x, w, k = placeholder("x", (4, length, length)), placeholder("w", (4, 5, length)), reduce_axis("k", length)
+    y = compute("y", (4, length, 5), lambda n, i, j: total(x[n, i, k.var] * w[n, j, k.var], k))
+    program = program_of(Kernel("lengths", (x, w), (), (y,)), Threads(access_bytes=WIDE.access_bytes))
+    random, n = np.random.default_rng(past), past + step
+    a, b = (random.standard_normal((4, rows, n)).astype(np.float32) for rows in (n, 5))
+    found = computed(program, {"past": past, "step": step}, (4, n, 5), x=a, w=b)
+    np.testing.assert_allclose(found, a @ b.transpose(0, 2, 1), 1e-4, 1e-4)
+
+
 def test_barriers_of_an_open_loop_are_needed() -> None:
     program = between(20, 12)
     (loop,) = loops_around_barriers(program)

@@ -10,9 +10,13 @@ import pytest
 from sterna.debug.interpret import interpret
 from sterna.ir.graph import Graph
 from sterna.ops import Builder
+from sterna.options import Options
 from sterna.passes import phases as pass_of_phases
+from sterna.passes.context import context_of
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.phases import phases
+from sterna.pipeline import optimize
+from sterna.targets.description import load_target
 from support.compiling import check, input_value, run
 
 
@@ -91,6 +95,30 @@ def test_only_padded_weights_are_worth_it() -> None:
         transposed((3, 3), (2, 2), (1, 1), (8, 8), constant=False),
     ):
         assert phases(case[0]).nodes == case[0].nodes
+
+
+@pytest.mark.parametrize(
+    ("extents", "strides", "begins", "sizes"), [((4, 4), (2, 2), (1, 1), (8, 9)), ((2,), (2,), (0,), (12,))]
+)
+def test_groups_of_threads_have_all_phases_apart(
+    extents: tuple[int, ...], strides: tuple[int, ...], begins: tuple[int, ...], sizes: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also of weights that are not padded, as rows of one product meet the same weights; but not of small ones."""
+    graph, feeds = transposed(extents, strides, begins, sizes)
+    assert phases(graph, groups=True).nodes == graph.nodes
+    monkeypatch.setattr(pass_of_phases, "LEAST_BY_GROUPS", 0)
+    changed = eliminate_dead_code(phases(graph, groups=True))
+    assert [node.op for node in changed.nodes].count("conv") == np.prod(strides)
+    check(dict(zip(graph.output_names, interpret(changed, feeds).values(), strict=True)), interpret(graph, feeds))
+
+
+def test_targets_with_groups_of_threads_ask_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pass_of_phases, "LEAST_BY_GROUPS", 0)
+    graph, _ = transposed((4, 4), (2, 2), (1, 1), (8, 8))
+    for target, many in (("opencl", 4), ("host", 0)):
+        found = optimize(graph, context_of(Options(load_target(target), host=load_target("host"))))
+        assert [node.op for node in found.nodes].count("conv") == many
 
 
 def test_the_only_phase_is_a_convolution_of_what_is_padded() -> None:

@@ -9,24 +9,27 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import parser
 
+import sterna
 from sterna.api import compile_model
 from sterna.cli import program
 from sterna.errors import SternaError, error
-from sterna.passes import place
+from sterna.passes import place, plan_kernels
 from sterna.passes.stay import Reason
+from sterna.targets.description import load_target
 from sterna_runtime import load
 from sterna_runtime.cli import stay
 from sterna_runtime.reader import read_graph
 from support import handmade_bundle
-from support.compiling import facts
+from support.compiling import check, facts
 from support.control_flow import CHOICE, TRIPS, model
 from support.data_sized import detector
-from support.device_bundles import edited
-from support.open_networks import rows
+from support.device_bundles import edited, opencl
+from support.open_networks import OpenGraph, rows
 from support.trained import digits
 
 DOUBLES = """agraph (double[8] x, float[8] y) => (double[8] a, float[8] b) { a = Exp(x)  b = Exp(y) }"""
@@ -89,6 +92,39 @@ def test_more_buffers_than_a_kernel_takes(monkeypatch: pytest.MonkeyPatch) -> No
     assert [*found.values()] == [{"reason": "buffers", "buffers": 3, "most": 2}]
 
 
+def many_addends(count: int) -> onnx.ModelProto:
+    """x0 + sigmoid(x1) + sigmoid(x2) + ..."""
+    g = OpenGraph(seed=1)
+    total, *others = (g.input(f"x{n}", [4, 16]) for n in range(count))
+    for x in others:
+        total = g.node("Add", total, g.node("Sigmoid", x))
+    g.output(total)
+    return g.finished("addends")
+
+
+@pytest.mark.parametrize("target", ["opencl", "metal"])
+def test_kernels_end_where_a_device_takes_no_more_buffers(target: str) -> None:
+    device = load_target(target).device
+    assert device is not None
+    made = compile_model(many_addends(3 * device.buffers), target, device_for={"*": device.kind})
+    assert [call.stay for call in made.calls] == [None] * len(made.calls)
+    assert 3 < len(made.calls) < 9
+    assert max(len(call.inputs) + len(call.outputs) for call in made.calls) == device.buffers
+    assert len(compile_model(many_addends(60), "host").calls) == 1, "a CPU takes any number"
+
+
+@pytest.mark.family("opencl")
+def test_sums_of_more_than_a_kernel_takes(tmp_path: Path) -> None:
+    model, random = many_addends(60), np.random.default_rng(2)
+    given = {f"x{n}": random.standard_normal((4, 16)).astype(np.float32) for n in range(60)}
+    with (
+        opencl(tmp_path),
+        sterna.compile(model, "opencl", device_for={"*": "opencl"}) as there,
+        sterna.compile(model, generator="llvm") as here,
+    ):
+        check(there.run(given), here.run(given), 1e-5)
+
+
 def test_what_the_estimate_moves() -> None:
     """Both times are told, copies counted, and they are those that made the choice."""
     (row,) = told(graph_of(parser.parse_model(model(SUMS)))).values()
@@ -115,14 +151,14 @@ def test_what_the_user_names() -> None:
 
 
 def test_what_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    proved = place.realize
+    proved = plan_kernels.realize
 
     def fails(call: Any, *rest: Any) -> Any:
         if "softmax" in call.kernel.name:
             raise error("E0306", "two tasks touch the same element of out")
         return proved(call, *rest)
 
-    monkeypatch.setattr(place, "realize", fails)
+    monkeypatch.setattr(plan_kernels, "realize", fails)
     found = told(graph_of(rows(), **SIZES))
     wanted = {"reason": "unproved", "dims": ["batch", "length"], "code": "E0306"}
     assert found == {"Softmax_7": {**wanted, "problem": "two tasks touch the same element of out"}}
@@ -134,7 +170,7 @@ def test_every_reason_has_words() -> None:
         one, several = (stay.summary([{"name": f"n{k}", "stay": row} for k in range(count)]) for count in (1, 2))
         assert one is not None
         assert several is not None
-        assert one.startswith("1 of 1 nodes stays on the CPU: 1 ")
+        assert one.startswith("1 of 1 node stays on the CPU: 1 ")
         assert several.startswith("2 of 2 nodes stay on the CPU: 2 ")
         assert stay.node_text(row) != reason
     assert stay.node_text({"reason": "moonlight"}) == "moonlight"

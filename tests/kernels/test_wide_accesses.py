@@ -4,6 +4,7 @@ bytes nothing is wide."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -282,6 +283,20 @@ def test_every_operator_in_metal(part: int, tmp_path: Path) -> None:
     compiled = compile_graph(graph, "small", Options(with_wide(cuda_host.METAL.target)))
     assert "*(device const float4 *)" in compiled.source
     agree(cuda_host.run_model(compiled, inputs, tmp_path, 1, cuda_host.METAL), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16"])
+def test_more_than_four_elements_in_metal(dtype: str, tmp_path: Path) -> None:
+    """They are words, as the language has no such vectors; the signs of one element are not another one's."""
+    target = with_wide(cuda_host.METAL.target)
+    program = finish(lower(propose(scaled(9, 32, dtype), Context(target))))
+    random = np.random.default_rng(1)
+    x, b = (random.integers(-5, 6, shape).astype(dtype) for shape in ((9, 32), (32,)))
+    memory = {"x": x.reshape(-1), "b": b, "y": np.zeros(9 * 32, dtype)}
+    made = cuda_host.Program.of(program, tmp_path, cuda_host.METAL)
+    assert re.search(r"\*\(device uint[24] \*\)", next(tmp_path.glob("*.cu")).read_text())
+    made.run_function(program, memory, 1)
+    np.testing.assert_array_equal(memory["y"].reshape(9, 32), x * b + np.arange(32, dtype=dtype))
 
 
 def test_a_width_that_no_access_has(tmp_path: Path) -> None:

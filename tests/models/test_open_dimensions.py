@@ -10,8 +10,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import sterna
+from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from support.minilm import float_minilm
-from support.open_networks import OpenGraph, decoder, detector, encoder, rows
+from support.open_networks import OpenGraph, decoder, detector, encoder, pyramid, rows
 from support.trained import trained
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: the reference")
@@ -50,6 +52,42 @@ def test_rows_and_columns(generator: str, tmp_path: Path) -> None:
     with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "detector") as bundle:
         for height, width in ((8, 8), (60, 70), (9, 33), (31, 70), (60, 8), (17, 64)):
             _agree(bundle, session, {"image": random.standard_normal((1, 3, height, width)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_multiples(generator: str, tmp_path: Path) -> None:
+    """What is halved and doubled again fits what it was, where sizes are multiples; arrays say which ones."""
+    model, open_ = pyramid(), {"batch": (1, 8), "height": (6, 43), "width": (8, 64)}
+    with pytest.raises(sterna.SternaError, match="E0108") as problem:
+        sterna.compile(model, dims=open_)
+    assert 'multiples of 4: dims={"height": (8, 40, 4), "width": (8, 64, 4)}' in str(problem.value)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    random = np.random.default_rng(12)
+    dims = {"batch": (1, 2), "height": (6, 43, 4), "width": (8, 64, 4)}
+    with sterna.compile(model, dims=dims, generator=generator, output=tmp_path / "pyramid") as bundle:
+        assert bundle.dims == {"batch": (1, 2), "height/4": (2, 10), "width/4": (2, 16)}
+        for batch, height, width in ((1, 8, 8), (2, 40, 64), (1, 12, 60), (2, 36, 8)):
+            shape = (batch, 3, height, width)
+            _agree(bundle, session, {"image": random.standard_normal(shape).astype(np.float32)})
+        for height in (10, 44, 4):
+            with pytest.raises(sterna.SternaError, match="a multiple of 4 from 8 to 40") as problem:
+                bundle.run({"image": np.zeros((1, 3, height, 8), np.float32)})
+            assert ('{"height": (8, 44, 4)}' in str(problem.value)) == (height == 44)
+
+
+def test_multiples_by_the_name_that_a_bundle_has() -> None:
+    open_ = {"batch": 1, "height": (8, 40, 4), "width": 8}
+    at = [read_model(pyramid(), ReadOptions(dims={**open_, **more})) for more in ({"height/4": 5}, {"height": 20})]
+    assert [graph.inputs[0].shape for graph in at] == [(1, 3, 20, 8)] * 2
+    few = read_model(pyramid(), ReadOptions(dims={**open_, "height/4": (3, 4)}))
+    assert str(few.inputs[0].type) == "float32[1, 3, height/4*4, 8]"
+    assert few.inputs[0].shape[2].bounds() == (12, 16)
+
+
+@pytest.mark.parametrize("size", [(8, 9, 0), (5, 7, 8), (1, 2, -1)])
+def test_multiples_that_there_are_not(size: tuple[int, int, int]) -> None:
+    with pytest.raises(sterna.SternaError, match="E0106"):
+        sterna.compile(pyramid(), dims={"batch": 1, "height": size, "width": 8})
 
 
 def test_a_size_out_of_bounds_is_refused(tmp_path: Path) -> None:

@@ -309,6 +309,16 @@ def test_compiled_once_right_at_every_size(name: str, tmp_path: Path) -> None:
                 assert np.abs(got - wanted).max(initial=0) <= 1e-5 * max(np.abs(wanted).max(initial=0), 1e-3), size
 
 
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "arm64"])
+def test_pads_are_proved_at_every_width(target: str) -> None:
+    """Remainders of what a remainder was taken from, (w - w % 2) % 2: how many tails a row has is the target's."""
+    build, dims, _ = CASES["computed_pads"]
+    g = OpenGraph(seed=21)
+    build(g)
+    model = read(g.finished("computed_pads"), dims=dims)
+    assert compile_graph(model, "pads", Options(load_target(target), "llvm")).kernels
+
+
 @pytest.mark.parametrize("most", [3, 9, 19, 40])
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
 def test_softmax_of_few_vectors(target: str, most: int) -> None:

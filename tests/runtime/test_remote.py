@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -59,6 +61,34 @@ def test_an_emulator_that_is_not_there() -> None:
     assert remote.Functions(["/nowhere/qemu-none"]).sterna_cpu_has(b"avx2") == -1
 
 
+@contextlib.contextmanager
+def answering(reply: str) -> Iterator[tuple[remote.Functions, ctypes.c_void_p]]:
+    """A model whose process answers with these bytes once it is loaded."""
+    said = f"data = {reply}; out.write(struct.pack('=iQ', 0, len(data)) + data)"
+    empty = f"{_GOOD} + struct.pack('=iQI', 0, 4, 0)"  # loaded, and without outputs
+    body = f"import struct, sys; out = sys.stdout.buffer; out.write({empty}); {said}; out.flush(); sys.stdin.read()"
+    functions, pointer = remote.Functions([sys.executable, "-c", body]), ctypes.c_void_p()
+    assert functions.sterna_load(b"bundle", library.COptions(), ctypes.byref(pointer), library.CError()) == 0
+    try:
+        yield functions, pointer
+    finally:
+        functions.sterna_unload(pointer)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wanted"),
+    [("struct.pack('=QQ', 5, 7)", 12), ("struct.pack('=Q', 12)", 12), ("b''", None), ("bytes(9)", None)],
+)
+def test_the_time_of_several_runs_together(reply: str, wanted: int | None) -> None:
+    """As one number, or as those of all runs."""
+    with answering(reply) as (functions, pointer):
+        if wanted is not None:
+            assert functions.timed(pointer, 2) == wanted
+            return
+        with pytest.raises(remote.Failure, match="malformed"):
+            functions.timed(pointer, 2)
+
+
 @pytest.mark.parametrize(
     ("reply", "node", "wanted"),
     [
@@ -72,16 +102,9 @@ def test_an_emulator_that_is_not_there() -> None:
     ],
 )
 def test_times_of_several_runs(reply: str, node: int | None, wanted: list[int] | None) -> None:
-    said = f"data = {reply}; out.write(struct.pack('=iQ', 0, len(data)) + data)"
-    empty = f"{_GOOD} + struct.pack('=iQI', 0, 4, 0)"  # loaded, and without outputs
-    body = f"import struct, sys; out = sys.stdout.buffer; out.write({empty}); {said}; out.flush(); sys.stdin.read()"
-    functions, pointer = remote.Functions([sys.executable, "-c", body]), ctypes.c_void_p()
-    assert functions.sterna_load(b"bundle", library.COptions(), ctypes.byref(pointer), library.CError()) == 0
-    try:
+    with answering(reply) as (functions, pointer):
         if wanted is not None:
             assert functions.profiled(pointer, 2, node) == wanted
             return
         with pytest.raises(remote.Failure, match="malformed"):
             functions.profiled(pointer, 2, node)
-    finally:
-        functions.sterna_unload(pointer)

@@ -68,6 +68,12 @@ def test_a_reply_that_is_none_ends_the_connection(bundle: Path, raw: bytes) -> N
     assert (code, "the connection to the device is lost" in text) == ("E0805", True)
 
 
+@pytest.mark.parametrize("raw", [b"HTTP/1.0 400 Bad request\r\n", b"", HEAD.pack(2, 1, REPLY | Kind.HELLO, 0) + b"no"])
+def test_another_program_on_that_port_is_no_device(bundle: Path, raw: bytes) -> None:
+    code, text = refused(FakeDevice(raw={Kind.HELLO: raw}), bundle)
+    assert (code, "does not answer as a device" in text, "fix:" in text) == ("E0801", True, True)
+
+
 def test_an_impostor_gets_no_model(bundle: Path) -> None:
     """A device that demands a token, and does not show that it knows it."""
     device = FakeDevice(flags=1)
@@ -100,10 +106,26 @@ def test_where_a_token_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_token("one that was given") == b"one that was given"
     with pytest.raises(SternaError, match="has 5 bytes"):
         find_token("short")
-    monkeypatch.delenv("STERNA_RPC_TOKEN")
-    monkeypatch.setenv("STERNA_RPC_TOKEN_FILE", str(tmp_path / "none"))
-    with pytest.raises(SternaError, match="E0802"):
-        find_token()
+    monkeypatch.setenv("STERNA_RPC_TOKEN", "")
+    file.chmod(0o600)
+    assert find_token() == b"the token of a file"
+    for name, why in (("none", "No such file"), (".", "no file that this user alone")):
+        monkeypatch.setenv("STERNA_RPC_TOKEN_FILE", str(tmp_path / name))
+        with pytest.raises(SternaError, match=f"(?s)E0802.*{why}.*fix: STERNA_RPC_TOKEN_FILE names the file"):
+            find_token()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="variables of the environment are texts there")
+def test_a_token_is_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = b"\xff\x00bytes that are no text\xfe"
+    file = tmp_path / "token"
+    file.write_bytes(token)
+    file.chmod(0o600)
+    monkeypatch.delenv("STERNA_RPC_TOKEN", raising=False)
+    monkeypatch.setenv("STERNA_RPC_TOKEN_FILE", str(file))
+    assert find_token() == token
+    monkeypatch.setitem(os.environb, b"STERNA_RPC_TOKEN", b"\xff" * 16)
+    assert find_token() == b"\xff" * 16
 
 
 def test_a_proof_is_hmac_of_both_nonces() -> None:

@@ -16,7 +16,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +94,11 @@ def java_classes() -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def in_java(token: bool) -> Iterator[End]:
+def in_java(token: bool, *more: str) -> Iterator[End]:
     classes, library = java_classes()
     options = (f"-Ddev.sterna.library={library}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes)
     with tempfile.TemporaryDirectory() as folder:
-        command = ["java", *options, "dev.sterna.RpcDevice", Path(folder, "rpc")]
+        command = ["java", *options, "dev.sterna.RpcDevice", Path(folder, "rpc"), *more]
         with listening("java", command, token, "host") as end:
             yield end
 
@@ -119,6 +121,26 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[End]:
 
 def talk_with(end: End, bundles: Bundles, wanted: np.ndarray) -> Talk:
     return Talk(Wire(SocketStream(end.port)), bundles(end.target), FEED, wanted, end.name)
+
+
+@pytest.mark.parametrize(
+    ("words", "known", "said"),
+    [
+        (["soon"], {}, 'error[E0002]: "soon" is no port'),
+        (["0", "127.0.0.1", "more"], {}, "error[E0002]: "),
+        (["0", "0.0.0.0"], {}, "error[E0002]: a device that others reach demands a token"),
+        (["0"], {"STERNA_RPC_TOKEN": "short"}, "error[E0002]: the token has 5 bytes"),
+        (["0", "192.0.2.77"], {"STERNA_RPC_TOKEN": "x" * 16}, "error[E0010]: listen EADDRNOTAVAIL"),
+        (["0"], {"STERNA_RPC_TOKEN": "", "STERNA_RPC_TOKEN_FILE": "/nothing"}, "error[E0010]: ENOENT"),
+    ],
+)
+def test_a_program_of_node_that_cannot_begin_says_why(words: list[str], known: dict[str, str], said: str) -> None:
+    command = [need("node", "is a device"), NODE, *words]
+    environment = {**os.environ, **known}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode == (2 if "E0002" in said else 1)
+    assert done.stderr.startswith(said), done.stderr
+    assert re.fullmatch(r".*\n  fix: .*\n", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda c: c.name)
@@ -200,15 +222,40 @@ def test_a_kernel_that_crashes(tmp_path: Path, wanted: np.ndarray, monkeypatch: 
         hold(again, talk)
 
 
-def test_who_stops_within_a_frame_is_hung_up_on() -> None:
-    """Nobody's connection stays open for nothing: a head without its payload, and no HELLO at all."""
+@contextlib.contextmanager
+def impatient_node() -> Iterator[End]:
     program = [need("node", "is a device"), "--input-type=module", "-e", _IMPATIENT]
     with listening("javascript", program) as end:
+        yield end
+
+
+@pytest.mark.parametrize("impatient", [impatient_node, functools.partial(in_java, False, "300")], ids=["node", "java"])
+def test_who_stops_within_a_frame_is_hung_up_on(impatient: Callable[[], AbstractContextManager[End]]) -> None:
+    """Nobody's connection stays open for nothing: a head without its payload, and no HELLO at all."""
+    with impatient() as end:
         for begun in (b"", b"half a head"[:6], HEAD.pack(200, 1, HELLO, 1) + bytes(40)):
             stream = SocketStream(end.port)
             stream.send(begun)
             assert Wire(stream, 0).reply(0) == (SLOW, b"a frame began and did not end in time")
             assert stream.receive(1) == b""
+
+
+@pytest.mark.parametrize("end", [name for name in ENDS if name != "page"], indirect=True)  # a page dials out
+def test_a_crowd_of_strangers_does_not_end_a_device(end: End) -> None:
+    """Whoever reaches the port may connect; more than 32 are hung up on, and once they are gone others are served."""
+    crowd = [SocketStream(end.port) for _ in range(40)]
+    try:
+        assert crowd[-1].receive(1) == b""
+    finally:
+        for stranger in crowd:
+            stranger.close()
+    for _ in range(100):  # they leave one by one
+        with contextlib.closing(SocketStream(end.port)) as stream, contextlib.suppress(struct.error, OSError):
+            status, _ = Wire(stream).ask(HELLO, bytes(32) + text("late"))
+            assert status is None
+            return
+        time.sleep(0.1)
+    pytest.fail("nobody is served any more")
 
 
 _IMPATIENT = f"""

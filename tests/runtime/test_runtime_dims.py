@@ -108,8 +108,8 @@ def test_inference() -> None:
     present = {"n": 9, "m": 4}
     sizes, problems = infer([GivenShape("a", (n, 3), (5, 3)), GivenShape("b", (n,), (5,))], bounds, present)
     assert (sizes, problems) == ({"n": 5, "m": 4}, [])
-    twice = Dimension(["*", 2, ["d", 0]], names)
-    given = [GivenShape("a", (n, m), (5, 1)), GivenShape("b", (n, twice), (6, 99)), GivenShape("c", (m, n), (2, 5))]
+    odd = Dimension(["+", ["*", ["d", 0], 2], 1], names)
+    given = [GivenShape("a", (n, m), (5, 1)), GivenShape("b", (n, odd), (6, 99)), GivenShape("c", (m, n), (2, 5))]
     _, problems = infer(given, bounds, present)
     assert [problem.title for problem in problems] == [
         'dimension "n" has 2 sizes: 5, 6',
@@ -120,10 +120,23 @@ def test_inference() -> None:
         '6 in input "b", dimension 0',
         '5 in input "c", dimension 1',
     )
-    sizes, problems = infer([GivenShape("b", (twice,), (18,))], bounds, present)
+    sizes, problems = infer([GivenShape("b", (odd,), (19,))], bounds, present)
     assert (sizes, problems) == (present, []), "no array says n: it stays as it is"
-    _, problems = infer([GivenShape("b", (twice,), (10,))], bounds, present)
-    assert problems[0].title == 'input "b", dimension 0 is 10; the model expects 2*n, here 18'
+    _, problems = infer([GivenShape("b", (odd,), (11,))], bounds, present)
+    assert problems[0].title == 'input "b", dimension 0 is 11; the model expects n*2 + 1, here 19'
+
+
+@pytest.mark.parametrize("expression", [["*", 2, ["d", 0]], ["*", ["d", 0], 2]])
+def test_a_multiple_says_what_a_dimension_is(expression: list[Any]) -> None:
+    names = ("n/2",)
+    twice, bounds, present = Dimension(expression, names), {"n/2": Bounds(1, 9)}, {"n/2": 9}
+    assert infer([GivenShape("b", (twice, twice), (10, 10))], bounds, present) == ({"n/2": 5}, [])
+    for found, fix in ((11, None), (0, None), (20, 'compile the model for it: dims={"n": (2, 20, 2)}')):
+        _, problems = infer([GivenShape("b", (twice,), (found,))], bounds, present)
+        title = f'input "b", dimension 0 is {found}; the model expects a multiple of 2 from 2 to 18'
+        assert [(p.title, p.fix and str(p.fix)) for p in problems] == [(title, fix)]
+    _, problems = infer([GivenShape("b", (twice, twice), (10, 12))], bounds, present)
+    assert problems[0].title == 'dimension "n/2" has 2 sizes: 5, 6'
 
 
 @pytest.mark.parametrize(

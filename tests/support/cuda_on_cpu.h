@@ -19,6 +19,8 @@
 #define __device__
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
+#define STERNA_ASKED(name, boundary) alignas(boundary) static unsigned char name[MOST_SHARED]
+enum { MOST_SHARED = 227 << 10 }; /* that a launch may ask for */
 #define __forceinline__ inline __attribute__((unused))
 #define __launch_bounds__(...)
 
@@ -34,12 +36,18 @@ struct cuda_fiber {
   int state;
   unsigned together; /* of its warp's threads, how many it waits for */
   std::unique_ptr<char[]> stack;
-  std::vector<std::function<void()>> later; /* what asynchronous copies do when they are waited for */
+  unsigned batches = 0; /* of asynchronous copies */
+  std::vector<std::pair<unsigned, std::function<void()>>> later; /* by batch, what copies do when they are waited for */
+  std::vector<std::function<void()>> issued; /* what products of warpgroups do when they are waited for */
+  std::vector<std::vector<std::function<void()>>> begun; /* by group */
+  bool fenced = false; /* whether such products may have the registers */
+  bool unseen = false; /* whether it has written what no such product would see */
 };
 static std::vector<cuda_fiber> cuda_fibers;
 static cuda_fiber *cuda_now;
 static ucontext_t cuda_scheduler;
 static std::function<void()> cuda_kernel;
+static unsigned cuda_seed;
 #define threadIdx (cuda_now->place)
 
 static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
@@ -92,6 +100,7 @@ static inline unsigned cuda_thread() {
 /* Runs a kernel whose threads never wait: they need no stacks of their own. */
 static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
   std::mt19937 random(seed);
+  cuda_seed = seed;
   cuda_fiber alone;
   std::vector<unsigned> order(block.x * block.y * block.z);
   for (unsigned n = 0; n < order.size(); n++) order[n] = n;
@@ -109,7 +118,7 @@ static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned 
 /* Runs a kernel; 1 if threads of a block wait at a barrier, or for their warp, where others never come. */
 static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
   std::mt19937 random(seed);
-  cuda_kernel = kernel, gridDim = grid, blockDim = block;
+  cuda_seed = seed, cuda_kernel = kernel, gridDim = grid, blockDim = block;
   for (blockIdx = {0, 0, 0}; blockIdx.x < grid.x; blockIdx.x++) {
     cuda_fibers.clear();
     cuda_fibers.resize(block.x * block.y * block.z);

@@ -13,16 +13,22 @@ import pytest
 from onnx import TensorProto, helper
 
 import sterna
+from sterna.api import options_of
 from sterna.bundle.writer import write_bundle
+from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
+from sterna.frontends.formats import read_model
+from sterna.frontends.frontend import ReadOptions
 from sterna.targets.description import load_target
 from sterna_runtime import devices, hash64, load
 from support.compiling import check
 from support.control_flow import numbers
 from support.every_operator import agree, every_operator
+from support.frontend_models import frontend_model, frontend_model_names
 from support.open_networks import rows
 from support.quantized_networks import network, quantized
+from support.retyped import HALF, as_types, in_halves, run_in_float64
 from support.trained import agree as agrees
 from support.trained import digits, sample
 
@@ -62,6 +68,27 @@ def a_trained_model(name: str, target: str) -> None:
     with sterna.compile(trained.file, target, shapes=trained.shapes()) as loaded:
         for number, case in enumerate(trained.cases[:2]):
             agrees(trained, number, list(loaded.run(case.inputs).values()))
+
+
+def halves_are_rounded_as_the_model_says(name: str, target: str, place: Path) -> None:
+    """A trained model in float16, from the same in float64: no output is further off than twice what rounding every
+    tensor of it takes, or than half a step of float16."""
+    model = sample(name) if name not in frontend_model_names() else frontend_model(name)
+    half = in_halves(read_model(model.file, ReadOptions(shapes=model.shapes(), values=model.values or None)))
+    assert not half.beyond
+    given = as_types(model.cases[0].inputs, HALF)
+    device = load_target(target).device
+    assert device is not None
+    options = options_of(target, device_for={"*": device.kind})  # the estimate would leave it to the CPU
+    with load(write_bundle(compile_graph(half.graph, "half", options), place / "there")) as there:
+        found = {key: array.copy() for key, array in there.run(given).items()}
+    (exact,) = run_in_float64(half.graph, [given], place / "exact")
+    rounded = interpret(half.graph, given)
+    for key, wanted in exact.items():
+        if wanted.dtype.kind != "f":
+            continue
+        off, own = (float(np.abs(x[key].astype(np.float64) - wanted).max()) for x in (found, rounded))
+        assert off <= max(2 * own, 2.0**-11 * float(np.abs(wanted).max())), (key, off, own)
 
 
 def bytes_are_multiplied(target: str, place: Path) -> None:

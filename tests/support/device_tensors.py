@@ -116,6 +116,7 @@ class CudaTensor(Tensor):
     def __init__(self, cuda: Driver, array: np.ndarray[Any, Any], offset: int = 0, **other: Any) -> None:
         self.cuda = cuda.library
         context, address = ctypes.c_void_p(), ctypes.c_uint64()
+        assert self.cuda.cuInit(0) == 0
         self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
         self.cuda.cuCtxPushCurrent_v2(context)
         assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes + 64)) == 0
@@ -133,4 +134,4 @@ class CudaTensor(Tensor):
         self.cuda.cuCtxSynchronize()
         self.cuda.cuMemFree_v2(ctypes.c_uint64(self.base))
         self.cuda.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-        self.cuda.cuDevicePrimaryCtxRelease(0)
+        self.cuda.cuDevicePrimaryCtxRelease_v2(0)

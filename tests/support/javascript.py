@@ -49,14 +49,33 @@ def chromium(*arguments: str | Path) -> str:
 
 def with_dots(text: str) -> str:
     """Kernels in WGSL as the runtime writes them anew where a browser multiplies words of bytes."""
-    module = (RUNTIME / "src" / "webgpu" / "dots.js").as_uri()
-    script = (
-        f"import {{ withDots }} from {json.dumps(module)}; import {{ readFileSync }} from 'node:fs';"
-        "process.stdout.write(withDots(readFileSync(0, 'utf8'), new Set(['packed_4x8_integer_dot_product'])));"
-    )
-    node = need("node", "runs the JavaScript runtime")
-    command = [node, "--input-type=module", "-e", script]
-    made = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    made = _rewritten(text, "dots.js", "withDots(text, new Set(['packed_4x8_integer_dot_product']))")
     assert "dot4I8Packed" in made or "dot4U8Packed" in made
     assert "return extractBits" not in made
     return made
+
+
+def with_halves(text: str) -> str:
+    """Kernels in WGSL as the runtime writes them anew for a device that widens every number of 16 bits exactly."""
+    # It takes every call, and what it is asked for is not wrong.
+    device = """
+    const given = { then: undefined, getMappedRange: () => new ArrayBuffer(4) };
+    const get = (_, name) => (name in given ? given[name] : device);
+    const device = new Proxy(() => {}, { apply: () => device, get });
+    """
+    made = _rewritten(text, "halves.js", "await withHalves(text, device)", device)
+    assert made.count("unpack2x16float") == 1
+    return made
+
+
+def _rewritten(text: str, file: str, called: str, before: str = "") -> str:
+    """What a function of one of the runtime's files for WebGPU makes of a text."""
+    module = (RUNTIME / "src" / "webgpu" / file).as_uri()
+    function = called.removeprefix("await ").partition("(")[0]
+    script = (
+        f"import {{ {function} }} from {json.dumps(module)}; import {{ readFileSync }} from 'node:fs';"
+        f"const text = readFileSync(0, 'utf8'); {before} process.stdout.write({called});"
+    )
+    node = need("node", "runs the JavaScript runtime")
+    command = [node, "--input-type=module", "-e", script]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout

@@ -32,6 +32,22 @@
 #undef UINT64_MAX
 
 typedef cuda_place uint3;
+/* Not every C++ compiler has such a type on every processor. */
+struct half {
+  uint16_t bits;
+  half() = default;
+  explicit half(float a) {
+    const float size = fabsf(a);
+    const int power = size < 0x1p-14f ? -14 : ilogbf(size);
+    bits = size != size ? 0x7e00 : size >= 65520 ? 0x7c00 : ((power + 14) << 10) + (int)rintf(ldexpf(size, 10 - power));
+    bits |= signbit(a) ? 0x8000 : 0;
+  }
+  explicit operator float() const {
+    const int power = bits >> 10 & 31, digits = bits & 1023;
+    const float size = power == 31 ? (digits ? NAN : INFINITY) : ldexpf(digits + (power ? 1024 : 0), (power ? power : 1) - 25);
+    return bits >> 15 ? -size : size;
+  }
+};
 namespace metal {
 namespace mem_flags { enum { mem_threadgroup = 1, mem_device = 2 }; }
 static inline void threadgroup_barrier(int) { __syncthreads(); }

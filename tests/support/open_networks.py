@@ -188,6 +188,31 @@ def detector(seed: int = 11) -> onnx.ModelProto:
     return g.model("detector", [image], [scores])
 
 
+def pyramid(channels: Sequence[int] = (8, 16), classes: int = 5) -> onnx.ModelProto:
+    """A network that halves an image and doubles it again beside what it was, as U-Net and detectors do, with pools of
+    five that keep their size: sizes are multiples of 2 to the number of its levels."""
+    g = OpenGraph(seed=23)
+
+    def conv(x: str, each: int, into: int, side: int = 3) -> str:
+        w = g.constant((g.random.standard_normal((into, each, side, side)) / (side * each**0.5)).astype(np.float32))
+        return g.node("Relu", g.node("Conv", x, w, pads=[side // 2] * 4))
+
+    x, has, kept = g.input("image", ["batch", 3, "height", "width"]), 3, list[tuple[str, int]]()
+    for into in channels:
+        x = conv(x, has, into)
+        kept.append((x, into))
+        x, has = g.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), into
+    x = g.node("Concat", x, g.node("MaxPool", x, kernel_shape=[5, 5], pads=[2, 2, 2, 2]), axis=1)
+    has *= 2
+    twice = g.constant(np.array([1, 1, 2, 2], np.float32))
+    for beside, each in reversed(kept):
+        how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        x = g.node("Concat", g.node("Resize", x, "", twice, **how), beside, axis=1)
+        x, has = conv(x, has + each, each), each
+    g.output(conv(x, has, classes, 1))
+    return g.finished("pyramid")
+
+
 def mobile(blocks: Sequence[tuple[int, int, int, int, bool]], first: int = 16, seed: int = 17) -> onnx.ModelProto:
     """Inverted bottlenecks as MobileNetV3 has them, for one image of any size.
 

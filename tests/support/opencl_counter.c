@@ -1,5 +1,5 @@
 /* libOpenCL with a counter before each function that runtime_c/devices calls, and a code that it returns in place of calling it.
- * For x86-64: every function jumps to the real one with whatever it was given. */
+ * For x86-64: every function jumps to the real one with whatever it was given, unless another file has one of its name. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
   HIDDEN void *real_##name;                                                               \
   HIDDEN uint64_t calls_##name;                                                           \
   HIDDEN int32_t code_##name;                                                             \
-  __asm__(".globl cl" #name "\n.type cl" #name ", @function\ncl" #name ":\n"              \
+  __asm__(".weak cl" #name "\n.type cl" #name ", @function\ncl" #name ":\n"              \
           "  incq calls_" #name "(%rip)\n  movl code_" #name "(%rip), %eax\n"             \
           "  testl %eax, %eax\n  jne 1f\n  jmp *real_" #name "(%rip)\n1: ret\n");
 OPENCL_FUNCTIONS(COUNTED)
@@ -26,8 +26,13 @@ static const struct {
 #define ROW(result, name, parameters) {"cl" #name, &real_##name, &calls_##name, &code_##name},
     OPENCL_FUNCTIONS(ROW)};
 
+static void *library;
+
+/* A function of the real library. */
+HIDDEN void *library_symbol(const char *name) { return dlsym(library, name); }
+
 __attribute__((constructor)) static void find(void) {
-  void *library = dlopen(getenv("COUNTED_OPENCL"), RTLD_NOW | RTLD_LOCAL);
+  library = dlopen(getenv("COUNTED_OPENCL"), RTLD_NOW | RTLD_LOCAL);
   for (size_t i = 0; library != NULL && i < sizeof table / sizeof *table; i++) *table[i].real = dlsym(library, table[i].name);
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -20,21 +21,27 @@ _PLACES = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid"
 #: Words of an instruction that say nothing of its result here: caches, and what a branch or barrier is known to be.
 _HINTS = {"nc", "uni", "sync", "aligned", "lo", "relaxed", "weak", "to", "rn", "cta", "volatile"}
 
+#: Address spaces that accesses name; without one an address is the device's here.
+_SPACES = {"global": "GLOBAL", "shared": "SHARED", "local": "LOCAL", "": "GLOBAL"}
+
 _HEAD = '#include "ptx_on_cpu.h"\n'
 
 
 class Entry:
     """One kernel: its text, translated."""
 
-    def __init__(self, name: str, parameters: str, directives: str, body: str):
+    def __init__(self, name: str, parameters: str, directives: str, body: str, asked: Sequence[str]):
+        """`asked`: names of shared memory of as many bytes as a launch asks for."""
         self.name, self.body = name, body
         self.parameters = {p.split()[-1]: n for n, p in enumerate(q.strip() for q in parameters.split(",")) if p}
         self.threads = tuple(int(n) for n in re.findall(r"\d+", _after(directives, ".reqntid")))
         self.waits = False
-        self.symbols: dict[str, str] = {}
+        #: Whether products read what shared memory has behind the threads' backs.
+        self.products = "wgmma" in body
+        self.asked, self.symbols = asked, dict.fromkeys(asked, "(u64)ptx_asked")
 
     def text(self) -> str:
-        lines: list[str] = []
+        lines = ["  if (ptx_asked) ptx_has(ptx_asked, ptx_asked_bytes);"] if self.asked else []
         for raw in _statements(self.body):
             lines += [f"  {line}" for line in self.statement(raw)]
         block = ", ".join(str(n) for n in self.threads) or "0, 0, 0"
@@ -47,8 +54,9 @@ class Entry:
                 "}",
                 f'extern "C" const unsigned ptx_block_{self.name}[3] = {{{block}}};',
                 f'extern "C" int ptx_launch_{self.name}(',
-                "    const unsigned *grid, const unsigned *block, unsigned seed, void **arguments) {",
+                "    const unsigned *grid, const unsigned *block, unsigned seed, unsigned asked, void **arguments) {",
                 "  int failed = 0;",
+                "  AskedMemory memory(asked);",
                 f"  int waits = {run}({{grid[0], grid[1], grid[2]}}, {{block[0], block[1], block[2]}}, seed, [&] {{",
                 f"    try {{ kernel_{self.name}(arguments); }} catch (int code) {{ failed = code; }}",
                 "  });",
@@ -70,8 +78,10 @@ class Entry:
             space, alignment, dtype, name, count = match.groups()
             # LLVM makes variables of single elements.
             self.symbols[name] = f"(u64){name}"
-            kind = "static " if space == "shared" else ""
-            return [f"alignas({alignment}) {kind}{dtype.replace('b8', 'u8')} {name}[{count or 1}];"]
+            array = f"{dtype.replace('b8', 'u8')} {name}[{count or 1}];"
+            if space == "local":
+                return [f"alignas({alignment}) {array}"]
+            return [f"alignas({alignment}) static {array} ptx_has({name}, sizeof {name});"]
         guard = ""
         if match := re.match(r"@(!?)%(\w+?)(\d+)\s+", raw):
             guard, raw = f"if ({match[1]}{match[2]}[{match[3]}]) ", raw[match.end() :]
@@ -88,13 +98,20 @@ class Entry:
         if name in ("bar", "barrier"):
             assert o == ["0"], f"barrier {o}"
             self.waits = True
-            return "__syncthreads();"
+            return "{ meet_before_products(); __syncthreads(); }" if self.products else "__syncthreads();"
+        if name == "fence":
+            assert words == ["proxy", "async", "shared::cta"], words
+            return "cuda_now->unseen = false;"
         if name in ("ld", "st"):
-            return self.access(name, kept, o)
+            return self.access(name, kept, o, words)
         if name == "cp":
             assert words[0] == "async", operation
             if words[1] == "wait_all":
                 return "copy_now();"
+            if words[1] == "commit_group":
+                return "copy_batch();"
+            if words[1] == "wait_group":
+                return f"copy_now({int(o[0])});"
             places = []
             for place in o[:2]:
                 base, _, offset = place.strip("[]").partition("+")
@@ -114,6 +131,9 @@ class Entry:
         if name == "wmma":
             self.waits = True
             return self.fragments(kept, o)
+        if name == "wgmma":
+            self.waits = True
+            return self.warpgroup(kept, o)
         if name == "cvt":
             return self.convert(kept, o)
         if name == "cvta":
@@ -238,7 +258,7 @@ class Entry:
         value = f"to_integer<{to}>({a})" if of[0] == "f" and to[0] != "f" else f"({to}){a}"
         return self.to(o[0], to, value)
 
-    def access(self, name: str, words: list[str], o: list[str]) -> str:
+    def access(self, name: str, words: list[str], o: list[str], modifiers: Sequence[str]) -> str:
         t = words[-1]
         vector = next((int(w[1:]) for w in words if re.fullmatch(r"v[248]", w)), 1)
         space = words[0] if words[0] in ("param", "global", "shared", "local") else ""
@@ -248,16 +268,18 @@ class Entry:
         if space == "param":
             return self.to(names[0], t, f"*(const {t} *)arguments[{self.parameters[base]}]")
         address = f"({self.of('u64', base)} + (s64){offset or 0})"
-        size, checked = int(t[1:]) // 8, str(space in ("global", "")).lower() if space else "false"
-        parts = []
+        size, where = int(t[1:]) // 8, _SPACES[space]
+        parts = [f"check_unwritten({address}, {size * vector});"] if "nc" in modifiers else []
         assert len(names) == vector, names
         for n, register in enumerate(names):
-            facts = f"{size * vector}, {checked}, {str(n == 0).lower()}"
+            facts = f"{size * vector}, {where}, {str(n == 0).lower()}"
             at = f"{address} + {size * n}"
             if name == "ld":
                 parts.append(self.to(register, t, f"load<{t}>({at}, {facts})"))
             else:
                 parts.append(f"store<{t}>({at}, {self.of(t, register)}, {facts});")
+        if self.products and (name, space) == ("st", "shared"):
+            parts.append("cuda_now->unseen = true;")
         return "{ " + " ".join(parts) + " }" if len(parts) > 1 else parts[0]
 
     def fragments(self, words: list[str], o: list[str]) -> str:
@@ -268,23 +290,56 @@ class Entry:
         address = f"({self.of('u64', base)} + (s64){offset or 0})" if place else ""
         given = [f"u32 v{n}[] = {{{', '.join(self.of('u32', r) for r in part)}}};" for n, part in enumerate(lists)]
         results = [self.to(r, "b32", f"d[{n}]") for n, r in enumerate(lists[0])]
-        operation, checked = words[0], str("global" in words).lower()
+        operation, where = words[0], next((_SPACES[word] for word in words if word in _SPACES), _SPACES[""])
         if operation == "load":
             step, column = self.of("u32", o[2]), str("col" in words).lower()
-            call = f"u32 d[{parts}]; wmma_load<{parts}>(d, {address}, {step}, {column}, {checked});"
+            call = f"u32 d[{parts}]; wmma_load<{parts}>(d, {address}, {step}, {column}, {where});"
             if "tf32" in words:
                 assert (parts, words[3]) == (4, "m16n16k8"), words
                 right = str(words[1] == "b").lower()
-                call = f"u32 d[4]; wmma_load_tf32(d, {address}, {step}, {column}, {right}, {checked});"
+                call = f"u32 d[4]; wmma_load_tf32(d, {address}, {step}, {column}, {right}, {where});"
+            if words[-1] in ("s8", "u8"):
+                assert (parts, words[3]) == (2, "m16n16k16"), words
+                right = str(words[1] == "b").lower()
+                call = f"u32 d[2]; wmma_load_bytes(d, {address}, {step}, {column}, {right}, {where});"
             return f"{{ {call} {' '.join(results)} }}"
         if operation == "store":
-            return f"{{ {given[0]} wmma_store({address}, v0, {self.of('u32', o[2])}, {checked}); }}"
+            return f"{{ {given[0]} wmma_store({address}, v0, {self.of('u32', o[2])}, {where}); }}"
         assert operation == "mma", words
         if "tf32" in words:
             return f"{{ {' '.join(given[1:])} u32 d[{parts}]; wmma_mma_tf32(d, v1, v2, v3); {' '.join(results)} }}"
+        if words[-1] == "s32":
+            shape, d, left, right, c = words[3:]
+            assert (shape, d, left, c) == ("m16n16k16", "s32", right, "s32"), words
+            call = f"u32 d[{parts}]; wmma_mma_bytes<{left}>(d, v1, v2, v3);"
+            return f"{{ {' '.join(given[1:])} {call} {' '.join(results)} }}"
         kind, held = ("bf16" if "bf16" in words else "f16"), len(lists[1])
         call = f"u32 d[{parts}]; wmma_mma<{kind}, {held}>(d, v1, v2, v3);"
         return f"{{ {' '.join(given[1:])} {call} {' '.join(results)} }}"
+
+    def warpgroup(self, words: list[str], o: list[str]) -> str:
+        """A step of a product of warpgroups, which happens when it is waited for."""
+        if words[0] == "fence":
+            return "products_fence();"
+        if words[0] == "commit_group":
+            return "products_begin();"
+        if words[0] == "wait_group":
+            return f"products_end({int(o[0])});"
+        (shape, d, a, b), (left, right, on, *signs, turned_a, turned_b) = words[1:], o[1:]
+        match = re.fullmatch(r"m64n(\d+)k16", shape)
+        assert match, shape
+        assert (words[0], d, a, signs) == ("mma_async", "f32", b, ["1", "1"]), words
+        registers, (shared,) = _operands(o[0].strip("{}")), [name for name in self.symbols if name in self.body]
+        size = "ptx_asked_bytes" if shared in self.asked else f"sizeof {shared}"
+        held = ", ".join(self.of("u32", r) for r in registers)
+        results = " ".join(self.to(r, "b32", f"d[{n}]") for n, r in enumerate(registers))
+        given = f"{self.symbols[shared]}, {size}, {turned_a}, {turned_b}"
+        run = f"u32 d[] = {{{held}}}; wgmma<{a}, {match[1]}>(d, left, right, {given}); {results}"
+        place = f"u64 left = {self.of('u64', left)}, right = {self.of('u64', right)}"
+        return (
+            f"{{ if (!{self.of('pred', on)}) throw (int)ILLEGAL; {place}; "
+            f"products_issue([&, left, right] {{ {run} }}); }}"
+        )
 
     # -- operands
     def to(self, register: str, t: str, value: str) -> str:
@@ -338,8 +393,8 @@ def _statements(body: str) -> list[str]:
     text = re.sub(r"^(\S+:)$", r"\1;", text, flags=re.M)
     text = re.sub(r"(^|;)(\s*[{}])", r"\1\2;", text, flags=re.M)
     # Registers that are not numbered.
-    text = re.sub(r"(\.reg \.\w+\s+)%?(SPL?|tmp);", r"\1%\2<1>;", text)
-    text = re.sub(r"(%SPL?|\btmp)\b(?!<)", lambda found: f"%{found[1].strip('%')}0", text)
+    text = re.sub(r"(\.reg \.\w+\s+)%?(SPL?|tmp|on);", r"\1%\2<1>;", text)
+    text = re.sub(r"(%SPL?|\b(?:tmp|on))\b(?!<)", lambda found: f"%{found[1].strip('%')}0", text)
     return [" ".join(part.split()) for part in text.split(";") if part.strip()]
 
 
@@ -348,7 +403,8 @@ def translate(ptx: str) -> str:
     entries = re.findall(r"\.visible \.entry (\w+)\(([^)]*)\)([^{]*)\{\n(.*?)\n\}", ptx, re.S)
     if not entries:
         raise NotImplementedError("no entry")
-    return "\n".join([_HEAD, *(Entry(*e).text() for e in entries)]) + "\n"
+    asked = re.findall(r"^\.extern \.shared \.align \d+ \.b8 (\w+)\[\];", ptx, re.M)
+    return "\n".join([_HEAD, *(Entry(*e, asked).text() for e in entries)]) + "\n"
 
 
 if __name__ == "__main__":

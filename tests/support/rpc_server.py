@@ -42,6 +42,14 @@ def server_program() -> Path:
     return program
 
 
+def full_disk(folder: Path) -> Path:
+    """A library that makes a program find its disk full (full_disk.c), to be loaded before the system's."""
+    library = folder / "full_disk.so"
+    source = ROOT / "tests" / "support" / "full_disk.c"
+    run(need("gcc", "builds what fills the disk"), "-shared", "-fPIC", "-o", library, source)
+    return library
+
+
 @dataclass(frozen=True)
 class Running:
     """A server that runs."""
@@ -119,6 +127,10 @@ class Raw:
     def first(self) -> Raw:
         """As far as the turn."""
         self.hello()
+        return self.turn()
+
+    def turn(self) -> Raw:
+        """Waits for it."""
         position = self.ask(Kind.TURN, struct.pack("<I", 5000))
         while position != bytes(4):
             _, position = self.reply()

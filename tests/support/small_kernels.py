@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sterna.ir.integer import ZERO, Int, as_int
+from sterna.ir.integer import ZERO, Int, IntLike, as_int
 from sterna.loops import interpreter
 from sterna.loops.lower import lower
 from sterna.schedule import saved
@@ -43,7 +43,7 @@ def window(size: int, taps: int, channels: int, dilation: int = 1) -> Kernel:
     return Kernel("window", (x,), (), (out,))
 
 
-def transposed(shape: tuple[int, ...], order: tuple[int, ...], dtype: str = "float32") -> Kernel:
+def transposed(shape: tuple[IntLike, ...], order: tuple[int, ...], dtype: str = "float32") -> Kernel:
     """y = x, its dimensions in another order, + b along the last one."""
     x = placeholder("x", shape, dtype)
     own = tuple(shape[d] for d in order)

@@ -115,9 +115,11 @@ class Drawn:
     def block(self, n: Int, depth: int) -> P.Stmt:
         statements: list[P.Stmt] = []
         for _ in range(self.of(1, 2, 3)):
-            kind = self.of("threads", "threads", "threads", "wait", "loop", "if")
+            kind = self.of("threads", "threads", "threads", "wait", "batch", "loop", "if")
             if kind == "wait":
-                statements.append(P.Wait(self.of(0, 1)))
+                statements.append(P.Wait(self.of(0, 1), going_on=self.of(0, 1, 2)))
+            elif kind == "batch":
+                statements.append(P.Commit(self.of(0, 1)))
             elif kind == "loop" and depth < 2:
                 self.counter += 1
                 symbol = Symbol(f"n{self.counter}", 0, 2)
@@ -127,7 +129,8 @@ class Drawn:
             else:
                 statements.append(self.threaded(n))
             if self.of(True, True, True, False):
-                statements += [P.Wait(group) for group in sorted(self.groups) if self.of(True, True, False)]
+                for group in sorted(self.groups) if self.of(True, True, False) else ():
+                    statements += [P.Commit(group), P.Wait(group, going_on=self.of(0, 0, 1))]
                 statements.append(P.Barrier("block"))
         return P.seq(*statements)
 

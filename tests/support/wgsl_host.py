@@ -22,10 +22,9 @@ from sterna.codegen.source import print_kernel
 from sterna.codegen.wgsl import workgroup
 from sterna.driver import Compiled
 from sterna.ir import dtypes
-from sterna.ir.memory import Memory
 from sterna.loops.program import Function
 from sterna.targets.description import load_target
-from sterna.targets.target import Target, Threads
+from sterna.targets.target import Target
 from support.device_memory import params_of
 
 #: To whose multiples buffers are aligned, and workgroups along one dimension at most.
@@ -33,15 +32,13 @@ ALIGNMENT, ALONG = 256, 65535
 
 
 def wgsl_target(groups: bool = False) -> Target:
-    """Any adapter of WebGPU; source only.
+    """The target webgpu as a processor's, whose kernels are all source of one kind.
 
     Args:
         groups: tasks are run by workgroups.
     """
-    plain = load_target("c99")
-    target = replace(plain, name="wgsl", dialect="wgsl", fma=True, fma_float64=False, barriers=False, pointer_bits=32)
-    shared = Memory("shared", "block", bytes=16 << 10, address_space=3)
-    return replace(target, threads=Threads(), memories=(shared,)) if groups else target
+    target = replace(load_target("webgpu"), device=None)
+    return target if groups else replace(target, threads=None, memories=())
 
 
 class KernelError(Exception):

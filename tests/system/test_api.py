@@ -58,7 +58,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"signature": b"main"}, "signature is bytes", None),
         ({"dims": ["batch"]}, "dims is ['batch'] (list)", 'dims={"NAME": 1}'),
         ({"dims": {"batch": 1.0}}, 'dims["batch"] is 1.0', 'dims={"NAME": 1}'),
-        ({"dims": {"batch": (1, 2, 3)}}, 'dims["batch"] is (1, 2, 3) (tuple)', "(1, 8)"),
+        ({"dims": {"batch": (1, 2, 3, 4)}}, 'dims["batch"] is (1, 2, 3, 4) (tuple)', "(1, 8)"),
         ({"dims": {3: 1}}, "a name in dims is 3", 'dims={"NAME": 1}'),
         ({"shapes": (1, 3, 8, 8)}, "shapes is (1, 3, 8, 8) (tuple)", 'shapes={"NAME": (1, 3, 224, 224)}'),
         ({"shapes": {"image": (1.0, 1, 8, 8)}}, 'shapes["image"] is (1.0, 1, 8, 8)', "shapes={"),

@@ -72,9 +72,10 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path: Path) -> None:
 
 def test_wrong_options_are_told_together(tmp_path: Path) -> None:
     wrong = ("--engines", "tensorflow", "--precisions", "fp8", "--python", "tvm", "--rounds", "0", "--starts", "0")
-    said = bench_gpu(tmp_path, *wrong, "--turn-ms", "nan", "--bound", "2", "--json", "nowhere/found.json")
+    wrong += ("--turn-ms", "nan", "--bound", "2", "--json", "nowhere/found.json", "--minutes", "0")
+    said = bench_gpu(tmp_path, *wrong)
     assert said.returncode == 2
-    assert said.stderr.count("error[E0002]") == 8
+    assert said.stderr.count("error[E0002]") == 9
     assert '--engines has "tensorflow"' in said.stderr
 
 
@@ -87,6 +88,35 @@ def test_the_list_is_of_all_and_needs_no_gpu(module: Callable[[str], Any], tmp_p
     for words in ("fp32, tf32, fp16", "onnxruntime-gpu", "tensorrt", "torch-compile", "tvm", "4096^3", "layer_norm"):
         assert words in said.stdout
     assert bench_gpu(tmp_path, "--list", "mlp", "start").stdout.count("\n") == 4
+
+
+def test_a_reader_that_has_enough(tmp_path: Path) -> None:
+    """The list goes to a pipe that nobody reads any more."""
+    here, there = os.pipe()
+    os.close(here)
+    command = [sys.executable, "-m", "gpu", "--work", str(tmp_path), "--list"]
+    said = subprocess.run(command, stdout=there, stderr=subprocess.PIPE, text=True, check=False, env=ENVIRONMENT)
+    os.close(there)
+    assert (said.returncode, said.stderr) == (1, "")
+
+
+def test_a_compiler_that_failed_is_tried_again(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it lacked may be there by now; what a peer made is kept."""
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    module("gpu.engines")
+    protocol, made = module("protocol"), module("models").Models(tmp_path, None)
+    environments = module("environments").Environments(tmp_path, (), {"onnxruntime": sys.executable})
+    bench = protocol.Bench(tmp_path, environments, made, protocol.Settings([], [1]))
+    (model,) = made.find([str(small(tmp_path / "small.onnx"))])
+    for before, name, again in (({"failed": "no"}, "onnxruntime", True), ({"seconds": 9.0}, "onnxruntime", False)):
+        kept = bench._own(name, model) / "compile.json"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(before))
+        found = bench._compile(name, model)
+        assert (found != before) == again
+        assert "failed" not in found
 
 
 def test_a_name_that_is_none(tmp_path: Path) -> None:
@@ -129,13 +159,82 @@ def test_names_of_batches(module: Callable[[str], Any]) -> None:
     assert not known("nothing_b8")
 
 
+# ---------------------------------------------------------------- time that is up
+def test_the_round_in_which_the_time_is_up_is_the_last(module: Callable[[str], Any]) -> None:
+    class Worker:
+        def turn(self, milliseconds: float, patience: float) -> dict[str, Any]:
+            return {"us": [2.0], "cpu_us": 1.0}
+
+    protocol = module("protocol")
+    settings, rounds = protocol.Settings(["a"], [1], rounds=8, least=30), list[int]()
+    found = protocol.interleave({"a": Worker()}, settings, rounds.append, lambda: len(rounds) > 3)
+    assert (found["a"].wall, rounds) == ([2.0] * 3, [0, 1, 2, 3])
+
+
+def test_no_peer_takes_all_of_the_time(module: Callable[[str], Any], tmp_path: Path) -> None:
+    """Compilers of peers have half of what is left."""
+    bench, protocol, device = module("gpu.bench"), module("protocol"), module("gpu.device")
+    models = module("models").Models(tmp_path, None)
+    settings = protocol.Settings(["tvm"], [1], compile_seconds=1800, answer_seconds=600)
+    running = bench.DeviceBench(models, None, settings, device.Device("cuda", "cuda", "x"), 0.02, seconds=100)
+    running._compile = lambda name, workload: {"compile": running.settings.compile_seconds}
+    assert 40 < running._compiled(None, "tvm")["compile"] < 50
+    assert 90 < running._compiled(None, "sterna-device")["compile"] < 100
+    running.end = float("inf")
+    assert running._compiled(None, "tvm")["compile"] == 1800
+
+
+def test_what_was_found_is_shown(
+    module: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the time is up before the rest, or somebody ends the run."""
+    main, device = module("gpu.__main__"), module("gpu.device")
+    monkeypatch.setattr(main, "find", lambda target: device.Device("cuda", "cuda-sm90", "H100", 90))
+
+    def steps(plan: Any, bench: Any, workloads: Any, results: Any, starts: int) -> Iterator[Any]:
+        yield "first", lambda: results.networks.extend(found(module).networks)
+        if bench.left < 1e9:
+            bench.end = 0.0
+            yield "second", lambda: pytest.fail("there is no time for it")
+        else:
+            yield "second", main._end
+
+    monkeypatch.setattr(main, "_steps", steps)
+    for more, status, says in (
+        (["--minutes", "5"], 0, "second: not measured: the time is up"),
+        ([], 143, "the rest: not measured: the run was ended"),
+    ):
+        json_ = tmp_path / f"{status}.json"
+        arguments = main._parser().parse_args(["--work", str(tmp_path), "--json", str(json_), *more, "mlp"])
+        assert main._run(arguments) == status
+        said = capsys.readouterr().out
+        assert says in said
+        assert "2.60 of 1" in said
+        assert says.partition(":")[0] in json.loads(json_.read_text())["unwritten"]
+
+
+def test_networks_that_cannot_be_written(module: Callable[[str], Any], tmp_path: Path) -> None:
+    """What writes them fails, as with a version of torch that it does not know: said, and no end of all else."""
+    module("gpu.engines")
+    false = tmp_path / "false"
+    false.write_text("#!/bin/sh\nexit 3\n")
+    false.chmod(0o755)
+    environments = module("environments").Environments(tmp_path, (), {"networks": str(false)})
+    for names in (["mlp"], ["mlp", "null"]):
+        made = module("gpu.workloads").Workloads(module("models").Models(tmp_path, environments))
+        assert made.find(names, ["fp32"]) == []
+        assert set(made.failed) == set(names)
+        assert f"mlp cannot be written: {false} ended with status 3" in made.failed["mlp"]
+
+
 # ---------------------------------------------------------------- the device
 def test_a_target_that_the_gpu_can_do(module: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     device = module("gpu.device")
 
-    def there_is(capability: str) -> None:
-        name = f"NVIDIA X (compute capability {capability}, driver of CUDA 12.4)"
+    def there_is(capability: str, driver: str = "12.4", right: bool = True) -> None:
+        name = f"NVIDIA X (compute capability {capability}, driver of CUDA {driver})"
         monkeypatch.setattr(device.devices, "describe", lambda _: name)
+        monkeypatch.setattr(device, "multiplies", lambda target: right)
 
     for capability, target, tf32 in (
         ("12.0", "cuda-sm90", True),
@@ -148,6 +247,14 @@ def test_a_target_that_the_gpu_can_do(module: Callable[[str], Any], monkeypatch:
         assert found.is_judged
     with pytest.raises(SternaError, match=r"cuda-sm90 needs a compute capability of 9\.0.*(\n.*)*--target cuda-sm75"):
         device.find("cuda-sm90")
+    for driver, right, target in (
+        ("12.4", True, "cuda-sm90a"),
+        ("12.4", False, "cuda-sm90"),
+        ("11.8", True, "cuda-sm90"),
+    ):
+        there_is("9.0", driver, right)
+        assert device.find("cuda").target == target
+        assert device.find("cuda-sm80").target == "cuda-sm80"
     there_is("6.1")
     with pytest.raises(SternaError, match=r"cuda needs a compute capability of 7\.5") as problem:
         device.find("cuda")
@@ -195,7 +302,7 @@ def found(module: Callable[[str], Any], **changes: Any) -> Any:
         row("copy-8192", "fp32", sterna_device=100.0, torch_eager=180.0),
         row("softmax-8192", "fp32", sterna_device=100.0, torch_eager=500.0),
     ]
-    starts = {"mobilenet_v2": {"first_ms": 50.0, "samples": [50.0]}, "null": {"first_ms": 30.0}}
+    starts = {"mobilenet_v2": {"first_ms": 50.0, "samples": [50.0], "alone_ms": 420.0}, "null": {"first_ms": 30.0}}
     device = {"kind": "cuda", "target": "cuda-sm90", "name": "H100", "is_judged": True}
     return results.Results(device, "full", networks, kernels, starts, [{"where": "mlp", "rounds": 0, "clock_mhz": 1.0}])
 
@@ -210,6 +317,7 @@ def test_goals(module: Callable[[str], Any]) -> None:
     assert values["fp16 product: of cuBLAS's rate"] == 140
     assert values["kernels that move memory: of a copy's rate"] == 100  # the fastest copy is Sterna's own
     assert values["bundle without weights"] == 200
+    assert "420 ms with opening it" in told["mobilenet_v2: load to the first result"].of
     assert "30 ms of a network of one node" in told["mobilenet_v2: load to the first result"].of
 
 
@@ -363,3 +471,4 @@ def test_the_first_result(module: Callable[[str], Any], tmp_path: Path, monkeypa
         said = running.starts(workload, 2)
     assert len(said["samples"]) == 2
     assert 0 < said["first_ms"] < 60_000
+    assert 0 < said["alone_ms"] < 60_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -12,8 +13,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
+from onnx import TensorProto, helper
 
 import sterna
 from sterna.api import compile_to
@@ -23,6 +26,7 @@ from sterna.emulate.engines import ENGINES
 from sterna.errors import SternaError
 from sterna.frontends.tflite.metadata import BUFFER
 from sterna.runtime.remote import Functions
+from sterna.tuning import worker
 from sterna_runtime import library
 from sterna_runtime.random_inputs import random_inputs
 from support.data_sized import detections, detector
@@ -82,6 +86,30 @@ def test_several_runs_are_timed_by_one_question(engine: str, bundle: Path) -> No
             times = functions.profiled(model, runs)
             assert len(times) == runs
             assert min(times) > 0 or engine != "node"
+
+
+def test_what_is_shorter_than_a_step_of_the_clock_is_timed(engine: str, bundle: Path, tmp_path: Path) -> None:
+    """A page's clock moves in steps of 5 us, in which these kernels run several times: the tuner's costs are those of
+    many runs. A run of all nodes takes longer than one of a layer."""
+    layer = compile_to(tmp_path / "layer", relu(tmp_path / "relu.onnx"), "browser", generator="llvm")
+    costs = []
+    with device(engine):
+        for place in (layer, bundle):
+            with sterna.load(place) as there:
+                there.run(random_inputs(there.inputs, 0))
+                costs.append((*worker.times(there, engine, False, math.inf), worker._sum_of_nodes(there, 0.03)))
+    layer_times, bundle_times = ((min(cost[:-1]), cost[-1]) for cost in costs)  # the fastest, and the sum of nodes
+    assert all(0 < one < whole for one, whole in zip(layer_times, bundle_times, strict=True))
+    assert max(costs[0]) < 5e-6
+    assert len({*costs[0]}) > 1, "no steps"
+
+
+def relu(place: Path) -> Path:
+    """The shortest of models."""
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", tensors[:1], tensors[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), place)
+    return place
 
 
 def test_golden_sets_and_models_are_verified_there(engine: str, bundle: Path) -> None:

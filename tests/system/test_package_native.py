@@ -219,6 +219,30 @@ def test_what_is_no_package_is_said_before_anything_is_compiled(kind: str, tmp_p
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("kind", "target", "said"),
+    [
+        ("deb", "metal", "runs on metal, which programs of C on Linux do not drive"),
+        ("deb", "windows-x86-64", "is no Debian with glibc"),
+        ("c", "webgpu", "runs on webgpu, which programs of C do not drive"),
+        ("arduino", "opencl", "is for microcontrollers; opencl is for none"),
+        ("esp-idf", "raspberrypi4", "fix: --target esp32s3"),
+    ],
+)
+def test_a_target_that_a_kind_does_not_take_is_told_of_the_model(
+    kind: str, target: str, said: str, tmp_path: Path
+) -> None:
+    """Where it is compiled to on the way is no place that users know."""
+    words = ["package", str(MODEL), "--for", kind, "-t", target, "-g", "llvm", "-o", str(tmp_path / "x")]
+    done = CliRunner().invoke(program, words)
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "error[E0507]" in done.stderr
+    assert "sterna-bundle" not in done.stderr
+    assert str(MODEL) in done.stderr or kind in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
 @pytest.mark.family("runtime")
 def test_a_folder_of_c_for_windows(tmp_path: Path) -> None:
     """The port and the program's name are that system's; tests of Wine run such programs."""

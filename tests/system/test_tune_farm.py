@@ -174,6 +174,11 @@ def test_workers_that_are_missing_are_named() -> None:
     ("words", "code", "says"),
     [
         (["--dask", "here"], "E0002", "names no scheduler"),
+        (["--dask", "tcp://:8786"], "E0002", "names no scheduler"),
+        (["--dask", "tcp://hub"], "E0002", "names no scheduler"),
+        (["--dask", "tcp://hub:port"], "E0002", "names no scheduler"),
+        (["--dask", "tcp://hub:70000"], "E0002", "names no scheduler"),
+        (["--dask", "tls://hub:8786"], "E0801", "certificates are needed"),
         (["--dask", "tcp://127.0.0.1:9"], "E0801", "no scheduler of Dask answers"),
         (["--on", "node", "--on", "chromium"], "E0002", "several devices need workers"),
         (["--dask", "local", "--on", "moon"], "E0002", "names no device"),

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import sterna
 from sterna.errors import SternaError
@@ -114,6 +115,34 @@ def test_cuda_outputs_are_memory_of_their_own(bundle: Bundle, cuda: Driver) -> N
     agree(held, first)
     del held
     assert memory() is None
+
+
+@pytest.mark.family("cuda")
+def test_cuda_many_outputs_of_one_size(cuda: Driver) -> None:
+    """They have the places of the run before the last one again, so that two graphs serve all runs, and the device is
+    waited for once for all of them."""
+    cuda.reset()
+    count = 6
+    fed = [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)]
+    made = [helper.make_tensor_value_info(f"y{n}", TensorProto.FLOAT, SHAPE) for n in range(count)]
+    added = [helper.make_tensor(f"c{n}", TensorProto.FLOAT, [1], [float(n)]) for n in range(1, count + 1)]
+    nodes = [helper.make_node("Add", ["x", f"c{n + 1}"], [f"y{n}"]) for n in range(count)]
+    graph = helper.make_graph(nodes, "net", fed, made, added)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = numbers(*SHAPE)
+    with sterna.compile(source, "cuda") as loaded:
+        found = {}
+        for run in range(12):
+            before = cuda.calls("cuGraphLaunch"), cuda.calls("cuCtxSynchronize")
+            found = loaded.run_on_device({"x": x})
+            for n in range(count):
+                np.testing.assert_array_equal(of_device(found[f"y{n}"]).numpy(), x + np.float32(n + 1))
+            launched, waited = cuda.calls("cuGraphLaunch") - before[0], cuda.calls("cuCtxSynchronize") - before[1]
+            assert waited <= 1
+            assert run < 6 or launched == 1, run
+        assert cuda.calls("cuGraphInstantiate") <= 3
+        del found
+    gc.collect()
 
 
 @pytest.mark.family("cuda")

@@ -71,6 +71,16 @@ def test_floats_by_gcc(model: str, code: int, memory: int, millions: float, tmp_
     assert found.instructions < millions * 1e6
 
 
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize(
+    ("how", "millions"), [(How("auto", True, ("-O2",)), 0.113), (How("gcc", False, ("-O2",)), 0.177)]
+)
+def test_floats_of_a_recurrence_with_helium(how: How, millions: float, tmp_path: Path) -> None:
+    """In vectors, gates too; 0.284 and 0.309 one by one."""
+    generator = "llvm" if how.library else "c"
+    assert taken("tflm_mnist_lstm_f32", "cortex-m55", generator, how, tmp_path).instructions < millions * 1e6
+
+
 @pytest.mark.family("cortex-m4")
 def test_integers_by_gcc(tmp_path: Path) -> None:
     """Kernels share code; with every size a constant it was 23,792 bytes, for 11.55 million instructions."""

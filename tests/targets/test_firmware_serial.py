@@ -23,7 +23,7 @@ from sterna.emulate.devices import device
 from sterna.errors import SternaError
 from sterna.firmware.description import read_firmware
 from sterna.firmware.machines import MACHINES
-from sterna.firmware.remote import BoardFunctions, counted
+from sterna.firmware.remote import BoardFunctions, Counted, counted
 from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
 from sterna.options import Options
@@ -96,6 +96,7 @@ def test_a_board_runs_what_is_flashed(bundles: list[Path], board: Path) -> None:
                 found = model.run(feed)
                 functions, pointer = model.of_runtime()
                 assert functions.nanoseconds(pointer) == pytest.approx(count.instructions, rel=0.05, abs=120)
+                assert counted(model) == Counted(board.name, functions.nanoseconds(pointer), None)
                 nodes = model.profile(1)
                 assert sum(node.fastest for node in nodes) == pytest.approx(count.instructions, rel=0.2, abs=400)
             for name, array in wanted.items():
@@ -162,8 +163,14 @@ def test_bytes_that_are_lost_are_sent_again(bundles: list[Path], board: Path, mo
 
 
 def test_what_is_sent_does_not_end_a_board(bundles: list[Path], board: Path) -> None:
-    with opened(read_board(board)) as functions, library.replaced_by(functions), load(bundles[0]):
-        pass
+    with opened(read_board(board)) as functions, library.replaced_by(functions), load(bundles[0]) as model:
+        assert functions._connected is not None
+        functions._connected._once(Request(Kind.BYE), 999, 2)  # as if it had been reset: it knows nobody
+        with pytest.raises(SternaError, match=r"E0805.*the board has started anew"):
+            model.run(random_inputs(model.inputs, 3))
+        with load(bundles[0]) as again:
+            again.run(random_inputs(again.inputs, 3))
+    assert flashed(board) == 1
     line = Line(read_board(board))
     try:
         link = SerialLink(read_board(board), line, 20)
@@ -236,6 +243,36 @@ def test_what_is_wrong_with_a_board_is_said(text: str, code: str, bundles: list[
     assert refused.value.codes == (code,)
     with pytest.raises(SternaError, match=r"E0010.*No such file"):
         read_board(tmp_path / "none.toml")
+
+
+def test_what_flashing_says_last_is_in_the_message(bundles: list[Path], tmp_path: Path) -> None:
+    """The tuner has one line for it."""
+    flash = 'sh -c "echo started; echo no probe is there >&2; exit 3"'
+    (tmp_path / "board.toml").write_text(f"line = '/dev/none-such'\nflash = '{flash}'\n")
+    with pytest.raises(SternaError) as refused, device(f"serial:{tmp_path / 'board.toml'}"):
+        load(bundles[0])
+    assert str(refused.value).splitlines()[0] == "error[E0810]: flashing ended with status 3: no probe is there"
+
+
+@pytest.mark.parametrize("says", [b"", framed(HEAD.pack(2, 1, frames.REPLY | Kind.HELLO, 0), b"no")])
+def test_what_is_no_board_is_named(says: bytes, bundles: list[Path], tmp_path: Path) -> None:
+    """At the other end is something else: it hangs up, or answers what is no HELLO."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answers() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(4096)
+                client.sendall(says)
+
+        threading.Thread(target=answers, daemon=True).start()
+        (tmp_path / "board.toml").write_text(f'line = "tcp:127.0.0.1:{server.getsockname()[1]}"\n')
+        with pytest.raises(SternaError) as refused, device(f"serial:{tmp_path / 'board.toml'}"):
+            load(bundles[0])
+    text = str(refused.value)
+    assert refused.value.codes == ("E0801",)
+    assert "no program of Sterna answers at tcp:" in text
+    assert "fix: reset it" in text
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals of POSIX")

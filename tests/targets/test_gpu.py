@@ -256,6 +256,13 @@ def test_no_driver_and_an_old_one(old: bool, says: str, bundle: Path, tmp_path: 
         (lambda g: g["kernels"][2].update(shared_bytes=1 << 40), "E0507", "bytes of local memory"),
         (lambda g: g["kernels"][2].update(threads=[1024, 1024, 64]), "E0507", 'fix: compile with target="opencl-mali"'),
         (lambda g: g["kernels"][2].update(threads=[4, 4]), "E0504", "how it is launched"),
+        (lambda g: g["kernels"][2].update(exchanging=3), "E0504", "how it is launched"),
+        (lambda g: g["kernels"][2].update(exchanging=[{"name": "k", "tasks": 1}]), "E0504", "how it is launched"),
+        (
+            lambda g: g["kernels"][2].update(exchanging=[{"name": "k", "tasks": 1, "most_threads": 1, "subgroup": 1}]),
+            "E0504",
+            "how it is launched",
+        ),
         (lambda g: g["kernels"][2].update(name="nothing"), "E0511", "nothing"),
         (lambda g: g["kernels"][3].pop("device"), "E0504", "of no device"),
         (lambda g: g["nodes"][2].update(device=2), "E0504", "device is none of the 1"),

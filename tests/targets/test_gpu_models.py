@@ -7,12 +7,13 @@ import sys
 from math import nan
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "ci"))
 
-from gpu_models import ENLARGED, HALF, SPREAD, TOLERANCE, Errors  # noqa: E402
+from gpu_models import ENLARGED, HALF_STEP, SPREAD, TOLERANCE, Errors, worst  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from gpu_models import ENLARGED, HALF, SPREAD, TOLERANCE, Errors  # noqa: E402
         (Errors(2 * TOLERANCE, 2 * ENLARGED, 2 * ENLARGED), False),
         (Errors(2 * TOLERANCE, 2e-3, 1e-3), False),
         (Errors(nan), False),
-        (Errors(0.1, HALF, 0.0, half=True), True),
+        (Errors(0.1, HALF_STEP, 0.0, half=True), True),
         (Errors(0.1, SPREAD * 0.01, 0.01, half=True), True),
         (Errors(0.1, SPREAD * 0.011, 0.01, half=True), False),
         (Errors(nan, half=True), False),
@@ -32,6 +33,29 @@ from gpu_models import ENLARGED, HALF, SPREAD, TOLERANCE, Errors  # noqa: E402
 )
 def test_what_is_right(errors: Errors, good: bool) -> None:
     assert errors.good == good
+
+
+@pytest.mark.parametrize(
+    ("found", "off"),
+    [
+        ((1.0, np.inf, np.nan), 0.0),
+        ((1.5, np.inf, np.nan), 0.5),
+        ((1.0, -np.inf, np.nan), np.inf),
+        ((1.0, np.inf, 3.0), np.nan),
+        ((np.nan, np.inf, np.nan), np.nan),
+    ],
+)
+def test_what_is_infinite_on_both_is_no_difference(found: tuple[float, ...], off: float) -> None:
+    wanted = [{"y": np.array([1.0, np.inf, np.nan], np.float16)}]
+    assert worst([{"y": np.array(found, np.float16)}], wanted) == pytest.approx(off, nan_ok=True)
+
+
+def test_what_is_infinite_here_is_not_compared_with_float64() -> None:
+    """Its own infinity where the CPU has a number is an infinite error."""
+    exact, here = [{"y": np.array([1.0, 1e6])}], [{"y": np.array([1.0, np.inf], np.float16)}]
+    assert worst(here, exact, here) == 0
+    there = [{"y": np.array([np.inf, np.inf], np.float16)}]
+    assert worst(there, exact, here) == np.inf
 
 
 @pytest.mark.parametrize("where", [(), ("--networks",)])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 
 from sterna.api import compile_to
 from sterna.targets.description import load_target, target_names
 from support import boards
+from support.small_models import SmallModel
 from support.trained import agree, trained
 
 #: A small model for each core, each core with one of the generators; ci/bench-mcu has all of them.
@@ -49,6 +52,28 @@ def test_floats_with_helium(tmp_path: Path) -> None:
     assert "vfmaq_f32" in (bundle / "kernels.c").read_text()
     given = list(case.inputs.values())
     agree(found, 0, boards.run_on_board(bundle, given, case.outputs, library_of_kernels=False))
+
+
+@pytest.mark.family("cortex-m")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_recurrences_with_helium(generator: str, batch: int, tmp_path: Path) -> None:
+    """In vectors, though no vectors of floats are compared there: what limits gates are extrema."""
+    m, steps, size = SmallModel(5, batch, 7), 5, 9
+    x, wide = "x", 7
+    for kind, gates, further in (("LSTM", 4, {"clip": 0.75}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})):
+        sizes = ((gates * size, wide), (gates * size, size), (2 * gates * size,))
+        weights = [m.weight(2, *each, scale=0.4) for each in sizes]
+        x = m(kind, x, *weights, hidden_size=size, direction="bidirectional", **further)
+        wide = 2 * size
+        x = m("Reshape", m("Transpose", x, perm=[0, 2, 1, 3]), m.constant([steps, batch, wide], np.int64))
+    model, given = m.done(x), np.random.default_rng(3).standard_normal((steps, batch, 7)).astype(np.float32)
+    bundle = compile_to(tmp_path / "bundle", model, "cortex-m55", generator=generator)
+    kernels = (bundle / "kernels.c").read_text()
+    assert all(name in kernels for name in ("fma_f32x4", "maximum_f32x4"))
+    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": given})
+    (found,) = boards.run_on_board(bundle, [given], [want], library_of_kernels=generator == "llvm", stack=4096)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.family("cortex-m")

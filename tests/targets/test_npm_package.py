@@ -75,7 +75,8 @@ def test_modules_may_share_names(tmp_path: Path) -> None:
 
 
 def test_what_a_gpu_adds_is_small(tmp_path: Path) -> None:
-    """Minified and compressed, as bundlers and servers do."""
+    """Minified and compressed, as bundlers and servers do: less than 8 KiB. A bundler that makes one module of all, as
+    `runtime_js/test/size.test.js` does, has some hundred bytes less."""
     script = "import { transform } from 'esbuild'; import { gzipSync } from 'node:zlib';"
     script += "const { code } = await transform(process.argv[1], { minify: true, format: 'esm' });"
     script += "console.log(gzipSync(code, { level: 9 }).length);"
@@ -86,7 +87,7 @@ def test_what_a_gpu_adds_is_small(tmp_path: Path) -> None:
         command = [need("node", "runs modules"), "--input-type=module", "-e", script, text]
         sizes.append(int(run(*command, cwd=npm_packages().parent)))
     assert sizes[0] < 10_200
-    assert sizes[1] - sizes[0] < 8_000
+    assert sizes[1] - sizes[0] < 8_192
 
 
 @pytest.fixture(scope="module")

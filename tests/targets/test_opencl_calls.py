@@ -7,13 +7,14 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sterna.api import compile_to
-from support.device_bundles import opencl
+from support.device_bundles import edited, opencl
 from support.tools import ROOT, need, run
 from support.trained import digits
 
@@ -26,10 +27,8 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """graph.json of the bundle, and what the process saw that ran it."""
-    place = tmp_path_factory.mktemp("calls")
+def in_front(place: Path, *more: str) -> dict[str, str]:
+    """Builds the counter, with other files of support, and gives the environment in which it is OpenCL's library."""
     with opencl(place):
         pass  # there is a device
     libraries = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
@@ -38,17 +37,26 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     flags = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'runtime_c' / 'devices'}")
     # By this name the runtime finds what is loaded already, in place of the library that the counter opens by its path.
     flags += ("-Wl,-soname,libOpenCL.so.1",)
-    run(need("gcc", "builds the counter"), *flags, support / "opencl_counter.c", "-o", counter, "-ldl")
-    bundle = compile_to(place / "digits", digits().file, "opencl")
-    np.savez(place / "inputs.npz", **digits().cases[0].inputs)
-    environment = {
+    sources = [support / name for name in ("opencl_counter.c", *more)]
+    run(need("gcc", "builds the counter"), *flags, *sources, "-o", counter, "-ldl")
+    return {
         **os.environ,
         "LD_LIBRARY_PATH": str(place),
         "COUNTED_OPENCL": real,
         "POCL_CACHE_DIR": str(place),
         "PYTHONPATH": str(ROOT / "compiler"),
     }
-    words = [sys.executable, str(support / "opencl_counter.py"), str(bundle), str(counter), str(place / "inputs.npz")]
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """graph.json of the bundle, and what the process saw that ran it."""
+    place = tmp_path_factory.mktemp("calls")
+    environment = in_front(place)
+    bundle = compile_to(place / "digits", digits().file, "opencl")
+    np.savez(place / "inputs.npz", **digits().cases[0].inputs)
+    script = ROOT / "tests" / "support" / "opencl_counter.py"
+    words = [sys.executable, str(script), str(bundle), str(place / "libOpenCL.so.1"), str(place / "inputs.npz")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads((bundle / "graph.json").read_text()), json.loads(done.stdout)
@@ -83,3 +91,14 @@ def test_a_lost_device(counted: tuple[dict[str, Any], dict[str, Any]]) -> None:
     assert "unload all of its models and load them again" in seen["lost"]
     assert seen["new contexts"] == 1
     assert seen["after"]
+
+
+def test_groups_that_are_too_deep(tmp_path: Path) -> None:
+    """A device takes so many work-items of a group, and fewer along its last axis."""
+    environment = in_front(tmp_path, "opencl_narrow.c")
+    bundle = compile_to(tmp_path / "digits", digits().file, "opencl")
+    edited(bundle, lambda graph: graph["kernels"][0].update(threads=[1, 1, 128]))
+    words = [sys.executable, "-m", "sterna", "run", str(bundle), "--random"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert "error[E0507]: OpenCL: kernels need 128 work-items along axis 2 of a group" in said.stderr
+    assert "has 64" in said.stderr

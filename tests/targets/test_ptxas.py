@@ -3,11 +3,14 @@ more than this sample."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import onnx
 import pytest
+from onnx import parser
 
 from sterna.api import compile_model
 from sterna.debug.roofline import roofline
@@ -31,23 +34,59 @@ def program() -> Path:
 
 
 @pytest.mark.parametrize("capability", TARGETS)
-@pytest.mark.parametrize("name", ["digits", "half", "bytes"])
+@pytest.mark.parametrize("name", ["digits", "half", "bytes", "words"])
 def test_no_register_spills(capability: str, name: str, program: Path, tmp_path: Path) -> None:
     model: Path | onnx.ModelProto = digits().file if name == "digits" else half_network()
-    if name == "bytes":
+    if name in ("bytes", "words"):
         model = quantized(network, tmp_path, "uint8", "int8", channels=True)
     target = load_target(TARGETS[capability])
+    if name == "words":
+        assert target.threads is not None
+        target = replace(target, threads=replace(target.threads, fragments=()))
     made = compile_model(model, target)
     as_ptx = ptxas.registers_of(made.module, capability, program)
     assert {k.function.name for k in made.kernels if k.place} == set(as_ptx)
     file = tmp_path / "kernels.cu"
     file.write_text(compile_model(model, replace(target, device=None)).source)
-    assert all(("dp4a" in text) == (name == "bytes") for text in (made.module, file.read_text()))
+    assert all(("dp4a" in text) == (name == "words") for text in (made.module, file.read_text()))
+    assert ("s32.s8.s8.s32" in made.module) == (name == "bytes")
+    assert ("16, signed char" in file.read_text()) == (name == "bytes")
     as_cuda = ptxas.said_of(ptxas.nvcc(program, capability, file))
     assert len(as_cuda) >= len(as_ptx)
     for each in (*as_ptx.values(), *as_cuda.values()):
         assert each.registers > 0
         assert each.spilled == 0, each
+
+
+def test_products_of_warpgroups(program: Path, tmp_path: Path) -> None:
+    """Sums that fill half of a thread's registers or more stay there, nothing touches them while a product goes on, and
+    the instructions are not waited for one by one, of which ptxas would warn."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float16[2048,512] x, float16[512,2048] w) '
+        "=> (float16[2048,2048] y) { y = MatMul(x, w) }"
+    )
+    made = compile_model(model, "cuda-sm90a")
+    loop = made.module[made.module.index("wgmma.mma_async") : made.module.index("wgmma.wait_group.sync.aligned 0")]
+    assert "wgmma.wait_group.sync.aligned 1;" in loop
+    sums = set(re.findall(r"%r\d+", loop[: loop.index("}")]))
+    assert len(sums) == 64
+    others = [line for line in loop.splitlines() if "wgmma" not in line and sums & set(re.findall(r"%r\d+", line))]
+    assert others == []
+    (found,) = ptxas.registers_of(made.module, "sm_90a", program).values()
+    assert found.spilled == 0
+    (tmp_path / "k.ptx").write_text(made.module)
+    command = [program, "-arch=sm_90a", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said.stdout + said.stderr == ""
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda-sm90"])
+def test_later_gpus_take_the_text(target: str, program: Path) -> None:
+    """What is compiled for a GPU is compiled by the drivers of all later ones: here of Blackwell's."""
+    for model in (digits().file, half_network()):
+        module = compile_model(model, target).module
+        for capability in ("sm_100", "sm_120"):
+            assert all(each.spilled == 0 for each in ptxas.registers_of(module, capability, program).values())
 
 
 def test_what_is_no_program_is_refused(program: Path) -> None:
@@ -73,8 +112,10 @@ def test_occupancy(registers: int, shared: int, threads: int, capability: str, s
 
 def test_a_roofline_has_it(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = roofline(digits().file, Options(load_target("cuda-sm80")))
-    assert all(k.registers and 0 < (k.occupancy or 0) <= 1 for k in facts.kernels)
+    assert all(k.registers and k.spilled == 0 and 0 < (k.occupancy or 0) <= 1 for k in facts.kernels)
     assert not facts.lacks
+    shares = [k.occupancy or 0 for k in facts.kernels]
+    assert min(shares) <= (facts.occupancy() or 0) <= max(shares)
     old = tmp_path / "ptxas"
     old.write_text("#!/bin/sh\necho 'ptxas fatal: Unsupported .version' >&2\nexit 1\n")
     old.chmod(0o755)
@@ -84,3 +125,4 @@ def test_a_roofline_has_it(program: Path, tmp_path: Path, monkeypatch: pytest.Mo
     without = roofline(digits().file, Options(load_target("cuda-sm80")))
     assert "nvidia-cuda-nvcc" in without.lacks
     assert all(k.occupancy is None for k in without.kernels)
+    assert without.occupancy() is None

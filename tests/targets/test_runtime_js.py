@@ -13,10 +13,11 @@ from sterna.api import compile_model, options_of
 from sterna.bundle.directory import write_files
 from sterna.bundle.writer import bundle_files, write_bundle
 from sterna.debug.golden import golden_files, golden_sets
+from sterna_runtime.arguments import Dims
 from support.data_sized import detector
 from support.golden import counter
 from support.javascript import RUNTIME, npm_packages
-from support.open_networks import encoder
+from support.open_networks import encoder, pyramid
 from support.string_models import labels
 from support.tools import need, run
 from support.trained import digits
@@ -24,7 +25,7 @@ from support.trained import digits
 pytestmark = pytest.mark.family("wasm32")
 
 
-def _compile(place: Path, model: object, dims: dict[str, tuple[int, int]] | None = None, **options: object) -> None:
+def _compile(place: Path, model: object, dims: Dims | None = None, **options: object) -> None:
     golden = None if options.get("single_file") else golden_files(*golden_sets(model, options_of(dims=dims), 3))
     compiled = compile_model(model, "browser", None, dims, **options)  # type: ignore[arg-type]
     write_files(bundle_files(compiled, golden), place)
@@ -40,6 +41,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _compile(place / "single", file, single_file=True)
     _compile(place / "debug", file, debug=True)
     _compile(place / "open", encoder(), {"batch": (1, 8), "seq": (1, 48)})
+    _compile(place / "multiples", pyramid(), {"batch": 1, "height": (8, 32, 4), "width": 8})
     _compile(place / "sizes", detector(30, 3, None))
     write_bundle(compile_model(labels(), "browser"), place / "strings")
     (place / "counter.tflite").write_bytes(counter().content())

@@ -24,13 +24,17 @@ from sterna.bundle.writer import bundle_files
 from sterna.cli import program
 from sterna.cli.serve import roots_of
 from sterna.debug.golden import GoldenSet, golden_files
+from sterna.debug.interpret import interpret
 from sterna.driver import Options, compile_graph
 from sterna.errors import SternaError
+from sterna.frontends.onnx import read
 from sterna.targets.description import load_target
 from support.browser_models import SAMPLE, golden_bundle
 from support.control_flow import CHOICE, TRIPS, model, numbers
 from support.data_sized import detections, detector
 from support.every_operator import every_operator
+from support.exchanging_rows import rows
+from support.half_networks import CONVERSIONS, every_number, half_convolutions, wrong_numbers
 from support.javascript import chromium, served, with_dots
 from support.open_networks import encoder
 from support.quantized_networks import network, quantized
@@ -153,6 +157,51 @@ def test_exchanges_in_subgroups(tmp_path: Path) -> None:
             assert (f"subgroups of {threads} (here {least})" if least else "subgroups") in said
             assert "--target browser" in said
     assert found["without"].startswith("E0507: the kernels need subgroups: compile with --target browser")
+
+
+def test_exchanges_where_there_are_subgroups(tmp_path: Path) -> None:
+    """One bundle: its kernels exchange values where the adapter's subgroups are as wide as those of SwiftShader, and do
+    not where it has none, where the page's own device has none, and where neighbours lie elsewhere."""
+    described = tmp_path / "some.toml"
+    described.write_text('extends = "webgpu"\ndescription = "some"\n[threads]\noptional_subgroups = [128, 4]\n')
+    compile_to(tmp_path / "gpu", rows(), str(described))
+    graph = json.loads((tmp_path / "gpu" / "graph.json").read_text())
+    assert graph["devices"][0]["needs"] == []
+    plain = [kernel["name"] for kernel in graph["kernels"]]
+    widths = [{each["subgroup"] for each in kernel.get("exchanging", ())} for kernel in graph["kernels"]]
+    wide = [name + "_subgroup4" * (4 in own) for name, own in zip(plain, widths, strict=True)]
+    assert sum(name.endswith("_subgroup4") for name in wide) >= 3
+    (found,) = tried(tmp_path, ["exchanging", "gpu"])
+    if found["least"] != 4:
+        pytest.skip(f"SwiftShader has subgroups of 4 at least, and this adapter of {found['least']}")
+    assert found["ran"] == wide
+    assert "subgroups" not in found["requested"]
+    assert [names for names, _ in found["others"]] == [plain, plain, plain]
+    assert max(far for _, far in found["others"]) < 1e-5
+
+
+def test_16_bits(tmp_path: Path) -> None:
+    """Tensors take no more, and results are what the model's own roundings give. Numbers are widened by the language's
+    own function where it does so exactly, by integers where it takes subnormal ones for 0, and rounded by integers."""
+    there = {"*": "webgpu"}
+    made = compile_to(tmp_path / "numbers", parser.parse_model(model(CONVERSIONS)), "webgpu", device_for=there)
+    graph = json.loads((made / "graph.json").read_text())
+    assert graph["devices"][0]["needs"] == []
+    assert all(kernel["device"] == 1 for kernel in graph["kernels"])
+    for name, array in every_number().items():
+        (tmp_path / name).write_bytes(array.tobytes())
+    network = half_convolutions()
+    given = {"x": np.random.default_rng(1).standard_normal((1, 3, 24, 24)).astype(np.float16)}
+    wanted = {"y": interpret(read(network), given)["y"]}
+    bundle = compile_to(tmp_path / "bundle", network, "webgpu", device_for=there)
+    for name, data in golden_files("the interpreter", [GoldenSet(given, wanted)], 4e-3).items():
+        (bundle / name).write_bytes(data)
+    ways, found = tried(tmp_path, ["halves", "numbers"], ["golden", "bundle"])
+    assert [way["own"] for way in ways] == [True, False]
+    for way in ways:
+        bits = {"wide": np.array(way["wide"], np.uint32), "narrow": np.array(way["narrow"], np.uint16)}
+        assert wrong_numbers(bits) == []
+    assert found["error"] <= 4e-3
 
 
 def test_a_device_that_is_lost(both: Path) -> None:

@@ -169,7 +169,7 @@ def test_illegal_steps(name: str) -> None:
 
 
 def test_an_unknown_memory_is_told_which_there_are() -> None:
-    with pytest.raises(SternaError, match="one of register, stack, scratch, state, pad"):
+    with pytest.raises(SternaError, match="one of register, stack, scratch, state, fragment, pad"):
         Schedule(matmul(2, 3, 4), memories=(PAD,)).compute_at("acc", "out", "i", "moon")
 
 

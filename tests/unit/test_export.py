@@ -123,7 +123,7 @@ def test_tensorflow_lite_models_compute_the_same(name: str) -> None:
 
 def test_control_flow_has_no_form() -> None:
     with pytest.raises(SternaError) as caught:
-        to_onnx(read_model(trained("tflm_mnist_lstm_f32").file))
+        to_onnx(read_model(trained("tflm_mnist_lstm_int8").file))
     assert set(caught.value.codes) == {"E0707"}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sterna.ir.division import ceil_div
+from sterna.ir.division import ceil_div, divide_exactly
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import Atom, FloorDiv, Int, Symbol, as_int, of, symbol
 from sterna.ir.remainders import between, rejoined
@@ -152,6 +152,28 @@ def test_what_was_taken_apart_is_rejoined(b: int, c: int, first: int, place: int
     assert rejoined(other).evaluate(lambda _: place) == other.evaluate(lambda _: place)
 
 
+@st.composite
+def polynomials(draw: st.DrawFn) -> Int:
+    """Of up to three terms of sizes, with a constant."""
+    total = as_int(draw(st.integers(-4, 4)))
+    for _ in range(draw(st.integers(0, 3))):
+        term = as_int(draw(st.integers(-4, 4)))
+        for name in draw(st.lists(st.sampled_from("abd"), min_size=1, max_size=2)):
+            term = term * SYMBOLS[name]
+        total = total + term
+    return total
+
+
+@given(polynomials(), polynomials(), st.integers(1, 7))
+def test_products_are_divided_by_their_factors(a: Int, b: Int, more: int) -> None:
+    """Sums too, such as lengths of what was kept and of what is new; and nothing else is."""
+    if not b.terms:
+        return
+    assert divide_exactly(a * b, b) == a
+    other = divide_exactly(a * b + more, b)
+    assert other is None or other * b == a * b + more
+
+
 def test_halves_of_halves_are_one_quotient() -> None:
     """Sizes of layers with steps, one after another, are the same as of one with all steps."""
     x = symbol("x", 1, 4096)
@@ -159,6 +181,14 @@ def test_halves_of_halves_are_one_quotient() -> None:
     assert half == ceil_div(x, 4) == (x + 3) // 4
     assert ((half - 1) // 2 + 1) == (x + 7) // 8
     assert (x // 3 - 2) // 5 == (x - 6) // 15
+
+
+def test_remainders_within_a_remainder_of_a_factor_go() -> None:
+    w, n = symbol("w", 8, 50), symbol("n", 0, 9)
+    assert (w - w % 2) % 2 == 0
+    assert (w % 8 + n) % 4 == (w + n) % 4
+    assert (n - w % 6 * 5) % 3 == (n - w * 5) % 3
+    assert (w % 6 + n) % 4 != (w + n) % 4
 
 
 def test_what_is_made_one_quotient_stays_within_32_bits() -> None:

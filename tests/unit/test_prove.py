@@ -125,3 +125,33 @@ def test_combinations_need_weights_that_are_not_negative() -> None:
     assert is_combination(n * 2 + m, [n - 3, m])
     assert is_combination(n * m - m * 3, [n - 3])
     assert not is_combination(m - n, [n - 3])
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["remainder", "name"])
+def test_remainders_beside_kept_positions(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pixels of a row that tiles reach beyond, and channels that are counted through with taps; without what follows
+    from facts, which takes long."""
+    monkeypatch.setattr(prove, "_relaxed", lambda *_: pytest.fail("it is looked for in what follows"))
+    tap, channel = of(i) % 7, of(j) % 3
+    ranges = {i: Range(Int({}, 0), as_int(39)), j: Range(Int({}, 0), as_int(39))}
+    if named:
+        c = Symbol("c", 1, 5)
+        ranges[c] = Range(channel * 2 + 1, channel * 2 + 1)
+        channel = of(c)
+    most = 5 if named else 2
+    pixel = maximum(minimum(of(i) * 2 + tap - 3, n - 1), 0)
+    assert at_least_zero(n * (most + 1) - 1 - pixel * (most + 1) - channel, ranges)
+    monkeypatch.undo()
+    assert not at_least_zero(n * (most + 1) - 2 - pixel * (most + 1) - channel, ranges)
+
+
+def test_names_that_a_condition_narrows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has an end that depends on what the condition is about; it is within its own bounds, too."""
+    monkeypatch.setattr(prove, "_relaxed", lambda *_: pytest.fail("it is looked for in what follows"))
+    c = Symbol("c", 0, 2)
+    ranges = {i: Range(Int({}, 0), as_int(39)), j: Range(Int({}, 0), as_int(39))}
+    ranges[c] = Range(Int({}, 0), of(j) % 3 + (38 - of(i)))
+    pixel = minimum(of(i) * 2, n - 1)
+    assert at_least_zero(n * 3 - 1 - pixel * 3 - of(c), ranges, [38 - of(i)])
+    monkeypatch.undo()
+    assert not at_least_zero(n * 3 - 2 - pixel * 3 - of(c), ranges, [38 - of(i)])

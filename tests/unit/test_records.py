@@ -7,7 +7,7 @@ import math
 import random
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,12 @@ from sterna.records import (
     Record,
     choice_text,
     export_json,
-    import_json,
-    merge_file,
+    read_file,
+    read_json,
     target_id,
 )
 from sterna.targets.description import load_target
+from sterna.targets.target import Target
 from sterna.tuned import Best, best_of
 from sterna.tuning import prior
 from sterna.tuning.cost_model import CostModel, is_installed
@@ -93,21 +94,32 @@ def test_files_are_exported_imported_and_merged(tmp_path: Path) -> None:
         b.add(record({"tile": (2, 2)}, 2e-6))
         b.confirm(confirmed({"tile": (2, 2)}))
         b.decide(algorithms(1e-3))
-        assert merge_file(tmp_path / "b.db", a) == (1, 2)
-        assert merge_file(tmp_path / "b.db", a) == (0, 0)
+        assert a.merge(*read_file(tmp_path / "b.db")) == (1, 2)
+        assert a.merge(*read_file(tmp_path / "b.db")) == (0, 0)
         text = export_json(a)
         with Database(tmp_path / "c.db") as c:
-            assert import_json(text, c, "export") == (2, 2)
+            assert c.merge(*read_json(text, "export")) == (2, 2)
             assert (c.trials(), c.confirmed(), c.algorithms()) == (a.trials(), a.confirmed(), a.algorithms())
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[1]", '{"sterna_tuning":9}\n', '{"sterna_tuning":1}\n{"trial":{"kernel":1}}', '{"sterna_tuning":1}\n{"x":0}'],
+    [
+        "",
+        "[1]",
+        "[" * 100_000,
+        '{"sterna_tuning":9}\n',
+        '{"sterna_tuning":1}\n{"trial":{"kernel":1}}',
+        '{"sterna_tuning":1}\n{"x":0}',
+        '{"sterna_tuning":1}\n[]',
+        '{"sterna_tuning":1}\n\n',
+        '{"sterna_tuning":1}\n{"trial":7}',
+        '{"sterna_tuning":1}\n{"trial":{},"confirmed":{}}',
+    ],
 )
-def test_what_is_no_export_is_refused(text: str, tmp_path: Path) -> None:
-    with Database(tmp_path / "t.db") as database, pytest.raises(SternaError, match="E0007"):
-        import_json(text, database, "file")
+def test_what_is_no_export_is_refused(text: str) -> None:
+    with pytest.raises(SternaError, match="E0007"):
+        read_json(text, "file")
 
 
 def test_a_member_of_another_type_is_refused(tmp_path: Path) -> None:
@@ -117,7 +129,7 @@ def test_a_member_of_another_type_is_refused(tmp_path: Path) -> None:
         broken = json.loads(lines[1])
         broken["trial"]["samples"] = 5
         with pytest.raises(SternaError, match="samples is int"):
-            import_json("\n".join([lines[0], json.dumps(broken)]), database, "file")
+            read_json("\n".join([lines[0], json.dumps(broken)]), "file")
 
 
 @pytest.mark.parametrize("before", [0, -1.0, float("nan")])
@@ -129,7 +141,7 @@ def test_costs_are_positive(before: float, tmp_path: Path) -> None:
         broken = json.loads(lines[1])
         broken["algorithms"]["before"] = before
         with pytest.raises(SternaError, match="before is"):
-            import_json("\n".join([lines[0], json.dumps(broken)]), database, "file")
+            read_json("\n".join([lines[0], json.dumps(broken)]), "file")
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -143,13 +155,147 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     newer.close()
     with pytest.raises(SternaError, match="another version"):
         Database(tmp_path / "newer.db")
-    assert best_of(tmp_path / "text.db", TARGET) is None
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("create table visits (url text)")
+    other.close()
+    before = (tmp_path / "other.db").read_bytes()
+    for create in (True, False):
+        with pytest.raises(SternaError, match="another program: it has a table visits"):
+            Database(tmp_path / "other.db", create)
+    assert (tmp_path / "other.db").read_bytes() == before
+    with pytest.raises(SternaError, match="it is no file"):
+        Database(tmp_path, create=False)
+    with pytest.warns(UserWarning, match="nothing is compiled as it was tuned: .*text.db"):
+        assert best_of(tmp_path / "text.db", TARGET) is None
+    assert best_of(tmp_path / "none.db", TARGET) is None
+
+
+def kept(place: Path) -> Path:
+    """A file with a record of each kind."""
+    with Database(place) as database:
+        database.add(record({"tile": (4, 2)}, 1e-6))
+        database.confirm(confirmed({"tile": (4, 2)}))
+        database.decide(algorithms(1e-3))
+    return place
+
+
+#: Of tables and columns, what no tuner writes there.
+WRONG = {
+    "trials": [
+        ("samples", "5"), ("samples", '["a"]'), ("samples", "[-1]"), ("samples", "[NaN]"), ("samples", "[true]"),
+        ("features", "{}"), ("choice", "[1"), ("choice", '{"tile":null}'), ("choice", '{"tile":[[1]]}'),
+        ("choice", "[" * 100_000), ("time", "never"), ("name", b"bytes"), ("samples", "nonsense"),
+    ],
+    "confirmed": [("choice", "[]"), ("before", 0), ("after", math.inf), ("after", "fast")],
+    "algorithms": [("ways", "[]"), ("ways", '{"y": 1}'), ("bound", "x"), ("error", math.inf)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "column", "value"), [(t, *each) for t, wrong in WRONG.items() for each in wrong])
+def test_a_row_that_no_tuner_wrote_is_refused(table: str, column: str, value: object, tmp_path: Path) -> None:
+    """By whoever reads it, out of a file or of an export; nothing else of that is taken."""
+    place = kept(tmp_path / "t.db")
+    direct = sqlite3.connect(place)
+    with direct:
+        direct.execute(f"update {table} set {column} = ?", [value])
+    direct.close()
+    with Database(place, create=False) as database, pytest.raises(SternaError, match=r"E0007.*t\.db cannot be read"):
+        getattr(database, table)()
+    with Database(tmp_path / "own.db") as own:
+        with pytest.raises(SternaError, match="E0007"):
+            own.merge(*read_file(place))
+        if not isinstance(value, bytes):
+            lines = export_of(place)
+            with pytest.raises(SternaError, match=r"E0007.*line [234]: "):
+                own.merge(*read_json("\n".join(lines), "export"))
+        assert (own.trials(), own.confirmed(), own.algorithms()) == ([], [], [])
+    if table != "trials":
+        with pytest.warns(UserWarning, match="cannot be read"):
+            assert best_of(place, TARGET) is None
+
+
+def export_of(place: Path) -> list[str]:
+    """What an export would have of rows as they are."""
+    direct = sqlite3.connect(place)
+    direct.row_factory = sqlite3.Row
+    lines = [json.dumps({"sterna_tuning": 1})]
+    for table, name in (("trials", "trial"), ("confirmed", "confirmed"), ("algorithms", "algorithms")):
+        for row in direct.execute(f"select * from {table}"):
+            lines.append(json.dumps({name: {key: row[key] for key in row.keys() if key != "id"}}))  # noqa: SIM118
+    direct.close()
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_file_is_refused_or_read(seed: int, tmp_path: Path) -> None:
+    """Whatever bytes of it have changed: a coded error, or what can still be read."""
+    place, rng = kept(tmp_path / "t.db"), random.Random(seed)
+    data = bytearray(place.read_bytes())
+    for _ in range(rng.choice([1, 20, 400])):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    place.write_bytes(data[: rng.randrange(len(data))] if seed % 3 == 0 else data)
+    outcome: tuple[str, ...] = ()
+    try:
+        with Database(place, create=False) as database:
+            export_json(database)
+    except SternaError as refused:
+        outcome = refused.codes
+    assert outcome in ((), ("E0007",))
+
+
+def test_records_are_read_where_nobody_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk of which nothing can be written SQLite makes no log beside the file; nor does a reader change it."""
+    place = kept(tmp_path / "t.db")
+    before = place.read_bytes()
+    real = sqlite3.connect
+
+    class Refusing(sqlite3.Connection):
+        def execute(self, *words: object) -> sqlite3.Cursor:  # type: ignore[override]
+            raise sqlite3.OperationalError("unable to open database file")
+
+    def connect(where: object, *words: object, **rest: object) -> sqlite3.Connection:
+        factory = sqlite3.Connection if "immutable=1" in str(where) else Refusing
+        return real(where, *words, **rest, factory=factory)  # type: ignore[arg-type, call-overload, no-any-return]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        with Database(place, create=False) as database:
+            assert [each.choice for each in database.trials()] == [{"tile": (4, 2)}]
+        assert best_of(place, TARGET)
+        with pytest.raises(SternaError, match="unable to open"):
+            Database(place)
+        (tmp_path / "t.db-wal").write_bytes(b"what somebody is writing")
+        with pytest.raises(SternaError, match="unable to open"):
+            Database(place, create=False)
+    assert place.read_bytes() == before
+
+
+def test_an_empty_file_holds_no_records(tmp_path: Path) -> None:
+    (tmp_path / "t.db").touch()
+    with Database(tmp_path / "t.db", create=False) as database:
+        assert (database.trials(), database.confirmed(), database.algorithms()) == ([], [], [])
+    assert (tmp_path / "t.db").read_bytes() == b""
 
 
 def test_a_target_is_known_by_what_it_can() -> None:
     assert target_id(replace(TARGET, name="mine", description="a copy", file="x.toml")) == target_id(TARGET)
     assert target_id(replace(TARGET, vector_registers=8)) != target_id(TARGET)
     assert target_id(load_target("x86-64-v3")) != target_id(TARGET)
+
+
+@dataclass(frozen=True)
+class Later(Target):
+    """A target of a later version, with a property more."""
+
+    later: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "cuda", "cortex-m55"])
+def test_a_property_that_is_added_later_leaves_records_valid(name: str) -> None:
+    target = load_target(name)
+    known = {field.name: getattr(target, field.name) for field in fields(target)}
+    assert target_id(Later(**known)) == target_id(target)
+    assert target_id(Later(**known, later=("it has",))) != target_id(target)
 
 
 def test_the_choice_that_gained_most_is_taken() -> None:

@@ -82,17 +82,20 @@ def reversal(*between: P.Stmt) -> P.Function:
     return function(N, body)
 
 
-def trips(count: int, moving: bool, *between: P.Stmt) -> P.Function:
-    """Every trip fills shared memory from x and adds up its other end, a thread for each element; `moving`: the
-    places in shared memory are those of the trip."""
+Place = Callable[[Int], Int]
+
+
+def trips(count: int, place: Place, *between: P.Stmt, read: Place | None = None) -> P.Function:
+    """Every trip fills shared memory from x and adds up its other end, a thread for each element, from a place on
+    that is the trip's; `read`: another one, that it reads."""
     buffer = shared("s", 2 * N)
 
     def body(x: P.Buffer, y: P.Buffer, first: Int) -> P.Stmt:
         trip = Symbol("trip", 0, count - 1)
-        at = (of(trip) % 2) * N if moving else ZERO
+        at, there = place(of(trip)), (read or place)(of(trip))
 
         def use(t: Int) -> P.Stmt:
-            return P.Store(y, first + t, E.binary("add", load(y, first + t), load(buffer, at + N - 1 - t)))
+            return P.Store(y, first + t, E.binary("add", load(y, first + t), load(buffer, there + N - 1 - t)))
 
         fill = over_threads(N, lambda t: P.Store(buffer, at + t, load(x, first + (t + of(trip)) % N)), "f")
         rounds = P.For(
@@ -107,13 +110,30 @@ def trips(count: int, moving: bool, *between: P.Stmt) -> P.Function:
 
 def test_trips_that_are_all_alike_are_not_counted() -> None:
     barrier = P.Barrier("block")
-    verify_threads(verify(trips(1 << 20, False, barrier)))
-    assert len({tuple(result) for result in results(trips(5, False, barrier))}) == 1
-    assert "two threads of a task touch the same element of s" in refused(trips(1 << 20, False))
-    # Two halves in turn: every trip writes what the last one does not read; a million of them are not looked at.
-    verify_threads(verify(trips(5, True)))
-    assert len({tuple(result) for result in results(trips(5, True))}) == 1
-    assert "cannot be looked at" in refused(trips(1 << 20, True))
+    verify_threads(verify(trips(1 << 20, one_place, barrier)))
+    assert len({tuple(result) for result in results(trips(5, one_place, barrier))}) == 1
+    assert "two threads of a task touch the same element of s" in refused(trips(1 << 20, one_place))
+
+
+def one_place(trip: Int) -> Int:
+    return ZERO
+
+
+def in_turn(trip: Int) -> Int:
+    """Two halves."""
+    return trip % 2 * N
+
+
+def test_trips_that_take_turns_are_looked_at_once() -> None:
+    """Every trip writes what the last one does not read. One that reads what the next one writes is refused, and what
+    is no turn would have to be looked at trip by trip."""
+    for count in (5, 6, 1 << 20):
+        verify_threads(verify(trips(count, in_turn)))
+        wrong = refused(trips(count, in_turn, read=lambda trip: in_turn(trip + 1)))
+        assert "two threads of a task touch the same element of s" in wrong
+    assert len({tuple(result) for result in results(trips(5, in_turn))}) == 1
+    verify_threads(verify(trips(5, lambda trip: trip // 2 % 2 * N, P.Barrier("block"))))
+    assert "cannot be looked at" in refused(trips(1 << 20, lambda trip: trip // 2 % 2 * N, P.Barrier("block")))
 
 
 def test_a_barrier_separates() -> None:

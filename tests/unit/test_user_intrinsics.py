@@ -193,7 +193,7 @@ def test_a_description_declares_intrinsics(tmp_path: Path) -> None:
         ("cycles = 4", 'cycle = 4', "unknown key cycle", "cycle"),
         ("cycles = 4", 'needs = ["avx512f"]', "toy.mac4 needs avx512f", "intrinsics"),
         ("cycles = 4", 'needs = "avx2"', "has a value of type str", "needs"),
-        ("cycles = 4", "needs = [4]", "needs has something that is no name", "needs"),
+        ("cycles = 4", "needs = [4]", "has a value of type list", "needs"),
         ("i = 4, ", "i = 0, ", "the axis i has 0 positions", "axes"),
         ("i = 4, ", 'i = "4", ', "the axis i has '4' positions", "axes"),
         ("axes = {", "axes = { x = 4, ", "the axis x is neither", "behaviour"),

@@ -90,15 +90,24 @@ def launch(compiled: Compiled, kernel: Planned) -> dict[str, Any]:
     function = kernel.function
     if kernel.place == CPU:
         return {}
-    row: dict[str, Any] = {"device": device_number(compiled, kernel.place), "tasks": P.most(function.n_tasks)}
-    if function.has_threads:
-        row["threads"] = list(P.thread_counts(function.body).values())
-        row["shared_bytes"] = _shared_bytes(function)
-    else:
-        row["most_threads"] = _most_threads(function)
+    row = {"device": device_number(compiled, kernel.place), **_launch(function)}
     row["scratch_bytes"] = function.scratch_bytes
     if any(isinstance(s, P.Require) for s in P.walk(function.body)):
         row["checks"] = True
+    if kernel.exchanging:
+        row["exchanging"] = [{"subgroup": n, "name": f.name, **_launch(f)} for n, f in kernel.exchanging]
+    return row
+
+
+def _launch(function: P.Function) -> dict[str, Any]:
+    row: dict[str, Any] = {"tasks": P.most(function.n_tasks)}
+    if function.has_threads:
+        row["threads"] = list(P.thread_counts(function.body).values())
+        row["shared_bytes"] = _shared_bytes(function)
+        if asked := _asked_bytes(function):
+            row["asked_bytes"] = asked
+    else:
+        row["most_threads"] = _most_threads(function)
     return row
 
 
@@ -120,8 +129,15 @@ def _shared_bytes(function: P.Function) -> int:
     return max((b.slot + b.elements * dtypes.size(b.dtype) for b in shared if not b.scope.in_scratch), default=0)
 
 
+def _asked_bytes(function: P.Function) -> int:
+    """What of it the launch asks for: all, where it is more than a group has otherwise."""
+    return max((size for memory, size in P.taken(function.body).items() if size > memory.bytes), default=0)
+
+
 def _needs(function: P.Function) -> Iterator[str]:
     """What a kernel asks of a device that not every one has."""
+    if _asked_bytes(function):
+        yield "asked_bytes"
     buffers = {b for s in P.walk(function.body) for b in P.touched(s)}
     values = (value for s in P.walk(function.body) if (value := P.value_of(s)) is not None)
     if any(b.dtype == "float64" for b in buffers) or any(x.dtype == "float64" for v in values for x in E.walk(v)):

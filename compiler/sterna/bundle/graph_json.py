@@ -18,7 +18,7 @@ from sterna.ir.integer import Atom, FloorDiv, Int, Mod, Monomial, Symbol
 from sterna.ir.sizes import all_definitions, dimensions
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.linearize import Choice, Control
-from sterna.passes.stages import call_multiply_adds, owners
+from sterna.passes.stages import Planned, call_multiply_adds, owners
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 from sterna.toolchain.compilers import toolchain
@@ -77,6 +77,7 @@ def _members(compiled: Compiled, files: Mapping[str, bytes]) -> dict[str, Any]:
                 "params_bytes": size,
                 "tasks": values.expression(compiled.kernels[kernel].function.n_tasks),
                 "sources": list(call.sources),
+                **_exchanging(compiled.kernels[kernel], values),
                 **_cost(call, values),
                 **stay_row(call),
             }
@@ -203,6 +204,12 @@ def _cost(call: Call, values: _Values) -> dict[str, Any]:
     """What a node costs, for who looks into the bundle."""
     count = call_multiply_adds(call)
     return {"multiply_adds": values.expression(count)} if count != 0 else {}
+
+
+def _exchanging(kernel: Planned, values: _Values) -> dict[str, Any]:
+    """The tasks of a node for every program that its kernel has for devices with subgroups."""
+    tasks = [values.expression(function.n_tasks) for _, function in kernel.exchanging]
+    return {"exchanging_tasks": tasks} if tasks else {}
 
 
 def _file(name: str, data: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sterna.cli.failures import guarded
+from sterna.cli.failures import guarded, told_warnings
 from sterna.cli.interrupts import orderly
 from sterna.errors import error
 from sterna.version import __version__
@@ -72,7 +72,7 @@ class Commands(click.Group):
                 raise error("E0001", "an argument contains a zero character, which no file's name has")
             return invoke(given, prog_name or "sterna", complete_var, False, **extra)
 
-        with orderly():
+        with orderly(), told_warnings():
             sys.exit(guarded(run, COMMANDS, as_json="--json" in given))
 
 

@@ -10,7 +10,7 @@ from sterna.cli.output import console, print_json
 from sterna.debug.bisect import Bisection, Fault
 from sterna.errors import SternaError, error
 from sterna.escape import rich as escape
-from sterna_runtime.cli.reports import check_json, errors_json, number
+from sterna_runtime.cli.reports import check_json, errors_json, number, number_of
 
 #: What is to blame, by the stage of a fault; any other is a pass.
 _BLAME = {
@@ -38,9 +38,10 @@ def print_bisection(found: Bisection, model: Path, as_json: bool) -> int:
 
 def _print(found: Bisection, model: Path) -> None:
     out = console()
-    counts = f"{len(found.passes)} passes over the graph"
+    counts = f"{len(found.passes)} {'pass' if len(found.passes) == 1 else 'passes'} over the graph"
     if found.calls:
-        counts += f", {found.kernels} kernels in {found.calls} nodes, by {' and '.join(found.generators)}"
+        kernels = f"{number_of(found.kernels, 'kernel')} in {number_of(found.calls, 'node')}"
+        counts += f", {kernels}, by {' and '.join(found.generators)}"
     if found.fault is None:
         text = f"{escape(model.name)}: all agree with {escape(found.reference)}: {counts}, and the bundle"
         out.print(f"{text} (tolerance {found.tolerance:g})", soft_wrap=True)

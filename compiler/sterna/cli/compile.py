@@ -34,7 +34,7 @@ from sterna.ir.graph import Value
 from sterna.options import Options
 from sterna.timing import recording, timed
 from sterna_runtime.cli import stay
-from sterna_runtime.cli.reports import Signature, duration, size
+from sterna_runtime.cli.reports import Signature, calls_text, duration, number_of, size
 from sterna_runtime.names import model_name
 
 _STEPS = 8  # those of api.compile_model, and the last one here
@@ -218,7 +218,7 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
     arena, live = summary["arena_bytes"], summary["live_bytes"]
     over = f"{arena / live - 1:.1%} above the" if arena > live else "equal to the"
     why = " (nothing is reused: --debug)" if compiled.options.debug else ""
-    out.print(f"\n  {summary['nodes']} nodes call {summary['kernels']} kernels")
+    out.print(f"\n  {calls_text(summary['nodes'], summary['kernels'])}")
     pools = ", ".join(f"{name} {size(count)}" for name, count in summary.get("memories", {"arena": arena}).items())
     out.print(f"  {pools}, {over} live-set lower bound{why}\n")
     device = compiled.options.target.device
@@ -236,9 +236,10 @@ def _print(compiled: Compiled, summary: dict[str, Any], written: Written, to_std
         out.print(f"  {compiled.math.text}\n", soft_wrap=True)
     if "tuning" in summary:
         tuned = summary["tuning"]
-        parts = f", {tuned['parts']} choices of what is one kernel or how tensors lie" if "parts" in tuned else ""
+        own = [number_of(n, kind) for kind in ("kernel", "part") if (n := tuned.get(f"{kind}s", 0))]
+        parts = " of the graph (what is one kernel, how tensors lie)" if "parts" in tuned else ""
         on = f" on {', '.join(tuned['machines'])}" if tuned["machines"] else ""
-        words = f"{tuned['kernels']} of them as tuned{on}{parts} (snapshot {tuned['snapshot']})"
+        words = f"as tuned{on}: {' and '.join(own)}{parts} (snapshot {tuned['snapshot']})"
         out.print(f"  {escape(words)}; --no-tuning: as the rules say\n", soft_wrap=True)
     if compiled.fitted is not None:
         out.print(f"  {escape(compiled.fitted.text)}\n", soft_wrap=True)

@@ -7,13 +7,15 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from sterna.errors import Diagnostic, SternaError, system_error
-from sterna.escape import json_text
+from sterna.escape import json_text, terminal_lines
 from sterna.version import __version__
 from sterna_runtime.cli.reports import errors_json
 
@@ -49,6 +51,23 @@ def guarded(invoke: Callable[[], Any], commands: Collection[str], as_json: bool)
         return _report(SternaError(_internal(problem)), as_json)
 
 
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Within it, warnings for users are lines on standard error, without the place in our code that Python names."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+        if category is UserWarning:
+            click.echo(f"warning: {terminal_lines(str(message))}", err=True)
+        else:
+            before(message, category, *place, **rest)
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
 def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
     path = _path(mistake.ctx)
     title = mistake.format_message().rstrip(".")
@@ -64,11 +83,12 @@ def _usage(mistake: click.UsageError, commands: Collection[str]) -> Diagnostic:
 
 
 def _path(context: click.Context | None) -> str:
-    """The command as people write it: without those that stand for "what is no other command"."""
+    """The command as people write it: one that stands for "what is no other command" by its first argument."""
     words: list[str] = []
     while context is not None:
-        if not context.command.hidden:
-            words[:0] = [context.info_name or ""]
+        arguments = [each for each in context.command.params if isinstance(each, click.Argument)]
+        by_argument = context.command.hidden and arguments
+        words[:0] = [arguments[0].make_metavar(context) if by_argument else context.info_name or ""]
         context = context.parent
     return " ".join(words) or "sterna"
 

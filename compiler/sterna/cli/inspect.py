@@ -34,7 +34,15 @@ from sterna.frontends.formats import find
 from sterna.options import Options
 from sterna.targets.description import load_target
 from sterna_runtime.cli import stay
-from sterna_runtime.cli.reports import Signature, bundle_json, errors_json, size, tensor_signature
+from sterna_runtime.cli.reports import (
+    Signature,
+    bundle_json,
+    calls_text,
+    errors_json,
+    number_of,
+    size,
+    tensor_signature,
+)
 from sterna_runtime.describe import (
     BundleFacts,
     Totals,
@@ -180,10 +188,10 @@ def _print_bundle(facts: BundleFacts, nodes: bool, memory: bool) -> None:
     largest = sorted(facts.sizes, key=lambda name: -facts.sizes[name])[:_FILES]
     shown = f"; the {_FILES} largest" if len(largest) < len(facts.sizes) else ""
     out.print(
-        f"\n  {totals.nodes:,} nodes call {len(graph['kernels']):,} kernels: {_multiply_adds(totals)}"
+        f"\n  {calls_text(totals.nodes, len(graph['kernels']))}: {_multiply_adds(totals)}"
         f"\n  weights {size(weights)}, arena {size(totals.arena_bytes)} (live-set lower bound "
         f"{size(totals.live_bytes)}), scratch {size(graph['scratch_bytes'])} per thread"
-        f"\n  {size(sum(facts.sizes.values()))} in {len(facts.sizes)} files{shown}:",
+        f"\n  {size(sum(facts.sizes.values()))} in {number_of(len(facts.sizes), 'file')}{shown}:",
         soft_wrap=True,
     )
     out.print(files({name: count for name, count in facts.sizes.items() if name in largest}))
@@ -235,8 +243,8 @@ def _device(graph: dict[str, Any], device: dict[str, Any], number: int) -> str:
         f"scratch {size(device['scratch_bytes'])}"
     )
     return (
-        f"on {device['kind']}{needs}, by {device['module']}: {own:,} nodes, {rest:,} on the CPU, "
-        f"{copies:,} copies between; {memory}"
+        f"on {device['kind']}{needs}, by {device['module']}: {number_of(own, 'node')}, {rest:,} on the CPU, "
+        f"{copies:,} {'copy' if copies == 1 else 'copies'} between; {memory}"
     )
 
 
@@ -335,13 +343,13 @@ def _print_model(facts: ModelFacts, nodes: bool) -> None:
     inputs, outputs = ([Signature(t.name, t.dtype, t.dims) for t in side] for side in (facts.inputs, facts.outputs))
     out.print(signature_text(inputs, outputs, _TENSORS))
     out.print(
-        f"\n  {facts.nodes:,} nodes, {facts.weights:,} weights ({size(facts.weight_bytes)}) in a file of "
-        f"{size(facts.file_bytes)}"
+        f"\n  {number_of(facts.nodes, 'node')}, {number_of(facts.weights, 'weight')} ({size(facts.weight_bytes)}) "
+        f"in a file of {size(facts.file_bytes)}"
     )
     if facts.totals is not None:
         out.print(
-            f"  compiled for this machine: {facts.totals.nodes:,} nodes, arena {size(facts.totals.arena_bytes)}, "
-            f"{_multiply_adds(facts.totals)}",
+            f"  compiled for this machine: {number_of(facts.totals.nodes, 'node')}, "
+            f"arena {size(facts.totals.arena_bytes)}, {_multiply_adds(facts.totals)}",
             soft_wrap=True,
         )
     if facts.signatures:

@@ -124,8 +124,8 @@ value_option = click.option(
 )  # fmt: skip
 
 
-def model_options(function: F) -> F:
-    """What `compile` and `verify` have in common: how a model is compiled."""
+def untuned_model_options(function: F) -> F:
+    """What `compile`, `verify` and `tune` have in common: how a model is compiled."""
     for option in reversed(
         (
             click.option("--target", "-t", default="host", metavar="NAME|FILE", show_default=True,
@@ -148,8 +148,6 @@ def model_options(function: F) -> F:
                          help="fast: compute otherwise than the model says where that is faster, as long as no output "
                          "differs by more than BOUND (1e-3) of its largest magnitude, which is measured."),
             threads_option("Threads that the model will probably run on: a hint, not a limit."),
-            click.option("--tuning/--no-tuning", default=True, show_default=True,
-                         help="Compile kernels as `sterna tune` has found them to be faster."),
             click.option("--max-constant-bytes", type=click.IntRange(min=1), default=MOST_CONSTANT_BYTES,
                          show_default=True, metavar="N", expose_value=False, callback=_limit_constants,
                          help="What constants may take while the model is compiled; it is refused if it needs more."),
@@ -157,6 +155,15 @@ def model_options(function: F) -> F:
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def model_options(function: F) -> F:
+    """The same, of commands that take what was tuned."""
+    tuning = click.option(
+        "--tuning/--no-tuning", default=True, show_default=True,
+        help="Compile kernels as `sterna tune` has found them to be faster.",
+    )  # fmt: skip
+    return untuned_model_options(tuning(function))
 
 
 def threads_option(help_: str) -> Callable[[F], F]:

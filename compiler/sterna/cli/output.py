@@ -55,6 +55,19 @@ def write(place: Path, data: bytes, option: str | None = None) -> None:
         raise error("E0007", f"{place} cannot be written: {problem.strerror or problem}", fix=fix) from None
 
 
+def make_folder(place: Path, option: str) -> None:
+    """Makes a folder that a command was asked for, where it is not there.
+
+    Raises:
+        SternaError: E0007, it cannot be made.
+    """
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        why = "it is a file" if place.is_file() else problem.strerror or str(problem)
+        raise error("E0007", f"{place} cannot be a folder: {why}", fix=f"name another folder with {option}") from None
+
+
 def print_json(data: Any) -> None:
     click.echo(json_text(data, indent=2))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -74,7 +75,7 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
     multiple=True,
     type=dim,
     metavar="NAME=SIZE",
-    help="Size of a named dimension of the model, or NAME=LEAST..GREATEST.",
+    help="Size of a named dimension of the model, or NAME=LEAST..GREATEST[:DIVISOR].",
 )
 @click.option(
     "--generator",
@@ -182,6 +183,9 @@ def command(
         if not folder and ecosystem in ("c", "deb") and (asked.target.static or asked.target.is_wasm):
             title = f"a package for {ecosystem} runs on a system; {asked.target.name} is for firmware or browsers"
             raise error("E0507", title, fix="-t raspberrypi4; `sterna targets` lists others")
+        if not folder and firmware and not target.static:
+            title = f"a package for {ecosystem} is for microcontrollers; {target.name} is for none"
+            raise error("E0507", title, fix=Option("target", _OF_BUNDLES[ecosystem]))
         if not folder and ecosystem == "npm" and not fallback.is_wasm:
             title = f"a package for npm runs in pages; {target.name} is for no page"
             fix = "-t browser; or -t webgpu, for the GPU where a page has one"
@@ -258,7 +262,24 @@ def _bundle(path: Path, asked: Options, golden: int) -> Iterator[Path]:
     sets = golden_files(*golden_sets(path, asked, golden)) if golden else None
     with temporary_directory("bundle") as scratch:
         files = bundle_files(compile_with(path, asked), sets)
-        yield write_files(files, Path(scratch) / model_name(path.name)).directory
+        made = write_files(files, Path(scratch) / model_name(path.name)).directory
+        with _called(path, made):
+            yield made
+
+
+@contextmanager
+def _called(model: Path, made: Path) -> Iterator[None]:
+    """Within it, what is wrong with a bundle that was made of a model is said of the model, which users know."""
+    try:
+        yield
+    except SternaError as mistake:
+
+        def told(text: str) -> str:
+            return text.replace(str(made), str(model))
+
+        raise SternaError(
+            replace(each, title=told(each.title), where=tuple(map(told, each.where))) for each in mistake.diagnostics
+        ) from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 
 from sterna.cli import options
 from sterna.cli.output import console, print_json, table, write
+from sterna.emulate.devices import counted_on
 from sterna.errors import error
 from sterna.escape import rich as escape
 from sterna.report.data import describe
@@ -17,6 +18,7 @@ from sterna.report.subject import Subject, subject_of
 from sterna.report.timing import time_of
 from sterna.report.trace import Tracing, events, in_sequence, traced_run
 from sterna_runtime import library, load
+from sterna_runtime.arguments import DimSize
 from sterna_runtime.cli.reports import duration
 from sterna_runtime.cli.trial import Asked, refuse_file, tried
 from sterna_runtime.cli.values import dim, unique
@@ -40,7 +42,7 @@ from sterna_runtime.cli.values import dim, unique
 def command(
     bundle: Path,
     given: tuple[str, ...],
-    dims: tuple[tuple[str, int | tuple[int, int]], ...],
+    dims: tuple[tuple[str, DimSize], ...],
     repeat: int,
     on: str | None,
     threads: int,
@@ -121,4 +123,4 @@ def _print(facts: dict[str, Any]) -> None:
             name, memory = "limits of the CPU here" if devices else "limits here", limits["reading"][-1][1]
             click.echo(f"{name}: {limits['gflops']:.3g} GFLOP/s, {memory:.3g} GB/s from memory")
     else:
-        click.echo(f"a run: {time['median']:,} instructions on {time['board']}, emulated")
+        click.echo(f"a run: {time['median']:,} instructions on {counted_on(time['board'], time['where'])}")

@@ -19,7 +19,7 @@ from sterna.quantize import METHODS, Settings, quantize_model
 from sterna.quantize.numbers import ACTIVATIONS
 from sterna.quantize.quantizer import STEPS
 from sterna.quantize.report import LayerReport, Report
-from sterna_runtime.cli.reports import duration, size
+from sterna_runtime.cli.reports import duration, number_of, size
 
 _WIDTH = 120  # of a report in a file
 
@@ -118,7 +118,8 @@ def _text(report: Report) -> str:
 
 def _print(out: Console, report: Report) -> None:
     how = f"{report.method} {report.percentile:g}" if report.percentile is not None else report.method
-    out.print(f"[bold]{escape(report.model)}[/], {report.samples} samples, {how}, {report.activations} activations\n")
+    samples = number_of(report.samples, "sample")
+    out.print(f"[bold]{escape(report.model)}[/], {samples}, {how}, {report.activations} activations\n")
     sensitive, some_float = any(x.sensitivity is not None for x in report.layers), bool(report.kept)
     columns = ["layer", "", ">weights", ">signal/noise", ">error", *([">alone"] if sensitive else [])]
     rows = table(*columns, ">before", ">after", *(["float because"] if some_float else []))
@@ -144,7 +145,7 @@ def _share(value: float | None) -> str:
 def _summary(report: Report) -> list[str]:
     before, after = report.bytes_before, report.bytes_after
     lines = [
-        f"{report.integer_layers} of {len(report.layers)} layers on integers",
+        f"{report.integer_layers} of {number_of(len(report.layers), 'layer')} on integers",
         f"size {size(before)} -> {size(after)}, {before / after:.2f} times smaller",
     ]
     for output in report.outputs:

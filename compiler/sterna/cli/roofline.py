@@ -10,12 +10,12 @@ from rich.table import Table
 from sterna.cli.output import console, table
 from sterna.debug.roofline import KernelAccesses, Roofline
 from sterna.escape import rich as escape
-from sterna_runtime.cli.reports import size
+from sterna_runtime.cli.reports import number_of, size
 
 #: Kernels that are shown unasked, those that move most.
 _KERNELS = 20
 #: Facts of a kernel that are not added up.
-_OF_ONE = ("calls", "groups", "threads", "shared_bytes", "registers")
+_OF_ONE = ("calls", "groups", "threads", "shared_bytes", "registers", "spilled")
 _NOTE = (
     "  moved, requested: times the least, which is every element read or written once; moved is behind a cache of "
     "{cache} that all groups\n  share, requested what groups ask it for. coalesced: of the accesses of subgroups to "
@@ -60,7 +60,7 @@ def _total(facts: Roofline) -> str:
     waiting = facts.total("conflicts") / max(1, facts.total("shared_accesses"))
     work, fragments, dots = (facts.total(name) for name in ("multiply_adds", "fragments", "dots"))
     parts = [
-        f"{sum(k.calls for k in facts.kernels):,} calls of {len(facts.kernels):,} kernels",
+        f"{number_of(sum(k.calls for k in facts.kernels), 'call')} of {number_of(len(facts.kernels), 'kernel')}",
         f"least {size(least)}, moved {_times(moved, least)}, requested {_times(asked, least)}",
         f"{_percent(facts.total('coalesced'), facts.total('accesses'))} of accesses coalesced",
         f"{_percent(facts.total('wide_bytes'), facts.total('thread_bytes'))} of bytes by accesses of 64 bits and more",
@@ -89,9 +89,13 @@ def _kernels(kernels: list[KernelAccesses]) -> Table:
             *(_percent(k.coalesced, k.accesses), _percent(k.wide_bytes, k.thread_bytes)),
             f"{k.conflicts / k.shared_accesses:.2f}" if k.shared_accesses else "",
             *_work(k),
-            *((str(k.registers), f"{100 * (k.occupancy or 0):.0f} %") if known else ()),
+            *((_registers(k), f"{100 * (k.occupancy or 0):.0f} %") if known else ()),
         )
     return rows
+
+
+def _registers(k: KernelAccesses) -> str:
+    return f"{k.registers}, {k.spilled} B spilled" if k.spilled else str(k.registers)
 
 
 def _work(k: KernelAccesses) -> tuple[str, str, str]:

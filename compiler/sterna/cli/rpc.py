@@ -72,7 +72,10 @@ def serve(
     The server is a static program without dependencies, built by ziglang. Whoever knows the token may run code here.
     """
     if web:
-        return _serve_page(context, port)
+        _refuse_others(context, ("web", "port"), "--web: the device is a page")
+        return _serve_page(port)
+    if output is not None:
+        _refuse_others(context, ("output", "target"), "-o: the program takes it where it is started")
     if target is not None and output is None:
         raise error("E0002", "--target builds the server for another machine, to be written", fix="-o sterna_rpc")
     if output is not None:
@@ -93,18 +96,25 @@ def _built(build: Callable[[], T]) -> T:
         return build()
 
 
-def _serve_page(context: click.Context, port: int) -> int:
-    """Passes clients on to a page of a browser.
+def _refuse_others(context: click.Context, taken: tuple[str, ...], why: str) -> None:
+    """Refuses options that are given and would not count.
 
     Raises:
-        SternaError: E0002, an option is given that a page does not have; E0010, a port is taken.
+        SternaError: E0002, there are some.
     """
     given = context.get_parameter_source
     names = {parameter.name: parameter.opts[0] for parameter in context.command.params if parameter.name is not None}
-    taken = ("web", "port")
     others = [flag for name, flag in names.items() if name not in taken and given(name) is ParameterSource.COMMANDLINE]
     if others:
-        raise error("E0002", f"{', '.join(others)} is of no use with --web: the device is a page", fix="leave it out")
+        raise error("E0002", f"{', '.join(others)} is of no use with {why}", fix="leave it out")
+
+
+def _serve_page(port: int) -> int:
+    """Passes clients on to a page of a browser.
+
+    Raises:
+        SternaError: E0010, a port is taken.
+    """
     with relay(port) as running:
         click.echo(f"open {running.page} in a browser; then it is the device rpc://127.0.0.1:{running.port}", err=True)
         with contextlib.suppress(KeyboardInterrupt):
@@ -162,7 +172,7 @@ def _text(key: str, value: Any) -> str:
     return str(value)
 
 
-_UNITS = {"milliseconds": "{:,} ms for a request", "used": "{:,} bytes", "quota": "{:,} bytes", "free": "{:,} bytes"}
+_UNITS = {"milliseconds": "{:,} for a request", "used": "{:,} bytes", "quota": "{:,} bytes", "free": "{:,} bytes"}
 _SCALED = {
     "memory": lambda value: f"{value / 2**30:.1f} GiB",
     "kilohertz": lambda value: f"{value / 1e6:.2f} GHz",

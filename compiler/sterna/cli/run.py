@@ -15,6 +15,7 @@ from sterna.cli import options
 from sterna.cli.output import bar, console, echo, print_json, table, write
 from sterna.escape import rich as escape
 from sterna_runtime import Bundle, NodeTime
+from sterna_runtime.arguments import DimSize
 from sterna_runtime.cli.files import LAYOUTS
 from sterna_runtime.cli.reports import duration, type_text
 from sterna_runtime.cli.trial import (
@@ -85,7 +86,7 @@ def command(
     bundle: Path,
     given: tuple[str, ...],
     random: bool,
-    dims: tuple[tuple[str, int | tuple[int, int]], ...],
+    dims: tuple[tuple[str, DimSize], ...],
     seed: int,
     mean: tuple[float, ...] | None,
     scale: tuple[float, ...] | None,
@@ -110,7 +111,7 @@ def command(
         if as_json:
             print_json(trial_json(model, trial, threads, top) if counts is None else _json(model, trial, top, counts))
         else:
-            _print(model, trial, _workers(threads, on), top, counts)
+            _print(model, trial, _workers(threads, on), top, counts, on or "")
             if output is not None:
                 click.echo(f"outputs in {output}")
 
@@ -141,7 +142,7 @@ def _json(model: Bundle, trial: Trial, top: int | None, counts: Counted) -> dict
     return {**data, "board": counts.board, "instructions": counts.instructions, "stack_bytes": counts.stack}
 
 
-def _print(model: Bundle, trial: Trial, workers: str, top: int | None, counts: Counted | None) -> None:
+def _print(model: Bundle, trial: Trial, workers: str, top: int | None, counts: Counted | None, on: str) -> None:
     out, times, nodes = console(), trial.times, trial.nodes
     hidden, found = shown_detections(model, trial, top)
     if found:
@@ -162,8 +163,10 @@ def _print(model: Bundle, trial: Trial, workers: str, top: int | None, counts: C
             echo("\n".join(f"  {line}" for line in text.splitlines()[:12]))
     median = duration(statistics.median(times))
     if counts is not None:
-        stack = f"a stack of {counts.stack:,} bytes"
-        click.echo(f"\n{counts.instructions:,} instructions and {stack} in a run on {counts.board}, emulated")
+        from sterna.emulate.devices import counted_on  # noqa: PLC0415 (brings the compiler)
+
+        stack = "" if counts.stack is None else f" and a stack of {counts.stack:,} bytes"
+        click.echo(f"\n{counts.instructions:,} instructions{stack} in a run on {counted_on(counts.board, on)}")
     elif len(times) == 1:
         click.echo(f"\n{median} in the first run on {workers}; --repeat 100 measures")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 import time
@@ -17,11 +18,11 @@ from sterna.bundle.graph_json import math_json
 from sterna.choices import to_json
 from sterna.cli import options
 from sterna.cli.asked import takes_options
-from sterna.cli.output import console, echo, print_json, table, write
-from sterna.errors import error, system_error
+from sterna.cli.output import console, echo, make_folder, print_json, table, write
+from sterna.errors import Diagnostic, SternaError, error, system_error
 from sterna.escape import rich as escape
 from sterna.options import Options
-from sterna_runtime.cli.reports import duration
+from sterna_runtime.cli.reports import duration, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _ROWS = 24  # of kernels
+_NAMES = 3  # of kernels that have the same reason
+_WIDE = 66  # columns of a terminal that has room for all of a table
+_SQLITE = b"SQLite format 3\0"
 
 
 def seconds_of(text: str) -> float:
     """`90`, `90s`, `20m` or `2h`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text, re.ASCII)
     if found is None or not float(found[1]):
         raise error("E0002", f'--time "{text}" is no time', fix="--time 20m, 90s or 2h")
     return float(found[1]) * _UNITS[found[2] or "s"]
@@ -49,8 +53,20 @@ class WithModel(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            close = difflib.get_close_matches(args[0], [name for name in self.commands if name != "model"], 1, 0.8)
+            if close and not Path(args[0]).exists():
+                fix = f"did you mean `sterna tune {close[0]}`?"
+                raise error("E0001", f'"{args[0]}" is neither a file nor a command of `sterna tune`', fix=fix)
             args = ["model", *args]
         return super().parse_args(ctx, args)
+
+
+class OfModel(click.Command):
+    """The command that has no name of its own."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        above = ctx.command_path if ctx.parent is None else ctx.parent.command_path
+        formatter.write_usage(above, " ".join(self.collect_usage_pieces(ctx)))
 
 
 records_option = click.option(
@@ -73,9 +89,9 @@ def command() -> None:
     """
 
 
-@command.command("model", hidden=True)
+@command.command("model", cls=OfModel, hidden=True)
 @click.argument("model", type=click.Path(path_type=Path))
-@options.model_options
+@options.untuned_model_options
 @options.signature_option
 @options.weights_file_option
 @click.option(
@@ -108,7 +124,7 @@ def command() -> None:
 @takes_options
 def model_command(
     model: Path,
-    make_options: Callable[[], Options],
+    make_options: Callable[..., Options],
     on: tuple[str, ...],
     dask: str | None,
     trials: int,
@@ -120,7 +136,7 @@ def model_command(
     records: Path | None,
     as_json: bool,
 ) -> None:
-    """Tune a MODEL's kernels."""
+    """Try other schedules of a MODEL's kernels on a device; keep what is faster."""
     from sterna.driver import reading  # noqa: PLC0415 (brings the compiler)
     from sterna.frontends.formats import read_model  # noqa: PLC0415
     from sterna.frontends.source import Source  # noqa: PLC0415
@@ -129,7 +145,7 @@ def model_command(
     from sterna.tuning.tune import measurer, within  # noqa: PLC0415
     from sterna.tuning.tuner import Tuner  # noqa: PLC0415
 
-    asked = make_options()
+    asked = make_options(tuning=False)  # What was tuned before is looked up kernel by kernel.
     if max_error is not None:
         asked = within(asked, max_error, "E0002")
     if data is not None and not asked.math:
@@ -146,6 +162,8 @@ def model_command(
         print_json(report_json(report))
     else:
         _print(report)
+        if asked.math and report.algorithms is None and report.ended != "interrupted":
+            echo("every layer is computed as the model defines it: nothing else within the bound was faster")
     if report.ended == "interrupted":
         raise KeyboardInterrupt
 
@@ -181,17 +199,18 @@ def _minutes(seconds: float) -> str:
 
 def _kernels(kernels: list[Progress] | tuple[Progress, ...], unit: str, title: str | None = None) -> Table:
     """The kernels that cost most, with the best of each."""
-    rows = table("kernel", ">calls", ">rules", ">best", ">faster", ">trials", ">failed", "", title=title)
+    wide = console().width >= _WIDE
+    heads = ("kernel", ">calls", ">rules", ">best", ">faster", ">trials", ">failed", "")
+    rows = table(*(heads if wide else ("kernel", ">rules", ">best", "")), title=title)
     known = sorted((p for p in kernels if not p.why and p.spent), key=lambda p: -p.task.calls * p.before)
     for p in known[:_ROWS]:
-        faster = f"{p.before / min(p.best, p.before):.2f}x"
         won = "kept" if p.confirmed else ""
         best = p.after if p.confirmed else p.best
-        name = escape(p.task.name[:40])
-        rows.add_row(
-            name, str(p.task.calls), cost_text(p.before, unit), cost_text(best, unit), faster, str(p.spent),
-            str(p.failed), won,
-        )  # fmt: skip
+        faster = f"{p.before / min(best, p.before):.2f}x"
+        name = escape(p.task.name[: 40 if wide else 11])
+        calls, spent, failed = (str(n) for n in (p.task.calls, p.spent, p.failed))
+        costs = (cost_text(p.before, unit), cost_text(best, unit))
+        rows.add_row(*((name, calls, *costs, faster, spent, failed, won) if wide else (name, *costs, won)))
     return rows
 
 
@@ -230,22 +249,31 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def _print(report: Report) -> None:
+    from sterna.tuning.tuner import WINS  # noqa: PLC0415 (brings the compiler)
     from sterna.tuning.words import difference  # noqa: PLC0415
 
     out = console()
-    out.print(_kernels(report.kernels, report.unit))
-    for p in (p for p in report.kernels if p.why):
-        out.print(f"  not tuned: {escape(p.task.name)}: {escape(p.why)}", soft_wrap=True)
+    if any(p.spent and not p.why for p in report.kernels):
+        out.print(_kernels(report.kernels, report.unit))
+    for line in _not_tuned(report):
+        out.print(f"  not tuned: {escape(line)}", soft_wrap=True)
     if report.left:
-        out.print(f"  not tuned: {len(report.left)} kernels over open dimensions; --dim NAME=SIZE fixes one")
+        kernels = number_of(len(report.left), "kernel")
+        out.print(f"  not tuned: {kernels} over open dimensions; --dim NAME=SIZE fixes one")
     kept = sum(p.confirmed for p in report.kernels)
     words = {"trials": "all trials are made", "time": "the time is over", "still": "nothing gains any more"}
-    out.print(
-        f"\n{report.trials} trials in {duration(report.seconds)} ({words.get(report.ended, 'interrupted')}): "
-        f"{kept} kernels are faster; all kernels together {cost_text(report.before, report.unit)} -> "
-        f"{cost_text(report.after, report.unit)}, {report.gain:.2f}x",
-        soft_wrap=True,
-    )
+    found = "no kernel was measured"
+    if any(not p.why for p in report.kernels):
+        found = (
+            f"{number_of(kept, 'kernel')} {'is' if kept == 1 else 'are'} faster; {_measured(report)} together "
+            f"{cost_text(report.before, report.unit)} -> {cost_text(report.after, report.unit)}, {report.gain:.2f}x"
+        )
+    how = words.get(report.ended, "interrupted")
+    out.print(f"\n{number_of(report.trials, 'trial')} in {duration(report.seconds)} ({how}): {found}", soft_wrap=True)
+    is_dropped = report.ended == "interrupted" or (report.whole is not None and report.whole.is_slower)
+    if (unsteady := sum(_was_chance(p, WINS) for p in report.kernels)) and not is_dropped:
+        was = "was" if unsteady == 1 else "were"
+        out.print(f"  {number_of(unsteady, 'kernel')} that looked faster {was} not so in turns with the rules' own")
     if report.algorithms is not None:
         out.print(report.algorithms.measured.text, soft_wrap=True)
     if report.whole is not None:
@@ -256,6 +284,29 @@ def _print(report: Report) -> None:
         echo("`sterna compile` takes them from now on; --no-tuning does not")
     if report.algorithms is not None:
         echo(f"and the algorithms with --math fast={report.algorithms.measured.bound:g}")
+
+
+def _not_tuned(report: Report) -> list[str]:
+    """Kernels and why they are not tuned; those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for p in report.kernels:
+        if p.why:
+            reasons.setdefault(p.why, []).append(p.task.name)
+    named = {why: ", ".join(names[:_NAMES]) for why, names in reasons.items()}
+    more = {why: number_of(len(names) - _NAMES, "other") for why, names in reasons.items() if len(names) > _NAMES}
+    return [f"{text}{f' and {more[why]}' if why in more else ''}: {why}" for why, text in named.items()]
+
+
+def _measured(report: Report) -> str:
+    """The kernels whose costs are known."""
+    unknown = sum(bool(p.why) for p in report.kernels)
+    total = len(report.kernels)
+    return f"the {total - unknown} measured of {number_of(total, 'kernel')}" if unknown else "all kernels"
+
+
+def _was_chance(progress: Progress, wins: float) -> bool:
+    """Whether the best that the search measured is not kept, though it was clearly faster than the rules' own."""
+    return not progress.why and not progress.confirmed and progress.best < wins * progress.before
 
 
 def _model(whole: Whole, unit: str) -> str:
@@ -298,22 +349,27 @@ def log_command(records: Path | None, as_json: bool) -> None:
         found = [{"error": text, "trials": len(own), "kernels": [r.name for r in own]} for text, own in bugs.items()]
         print_json({"trials": len(trials), "failed": failed, "internal": found, "confirmed": won})
         return
-    rows = table("kernel", "target", "device", ">trials", ">failed", ">rules", ">best", "kept")
+    out = console()
+    places: dict[tuple[str, str], Table] = {}
     for key, group in groups.items():
+        where = (group[0].target_name, group[0].device)
+        rows = places.setdefault(where, table("kernel", ">trials", ">failed", ">rules", ">best", "kept"))
         best = cost_text(min(r.cost for r in group), group[0].unit)
         gain = f"{kept[key].before / kept[key].after:.2f}x" if key in kept else ""
         failed, by_rule = sum(bool(r.error) for r in group), rules[key].cost if key in rules else float("inf")
         rows.add_row(
-            escape(group[0].name[:40]), escape(group[0].target_name), escape(group[0].device), str(len(group)),
-            str(failed), cost_text(by_rule, group[0].unit), best, gain,
+            escape(group[0].name[:40]), str(len(group)), str(failed), cost_text(by_rule, group[0].unit), best, gain,
         )  # fmt: skip
-    out = console()
-    out.print(rows)
+    if not places:
+        out.print(f"no trials are in {escape(str(database.path))}", soft_wrap=True)
+    for (target, device), rows in places.items():
+        out.print(f"[bold]{escape(target)}[/] on {escape(device or 'the machine that tuned')}")
+        out.print(rows)
     for key, words in chosen.items():
         name = groups[key][0].name[:40] if key in groups else key[0]
         out.print(f"  {escape(name)}: {escape(', '.join(words)) or 'as the rules say'}", soft_wrap=True)
     for text, own in bugs.items():
-        out.print(f"  {escape(text)}: {len(own)} trials, first of {escape(own[0].name)}", soft_wrap=True)
+        out.print(f"  {escape(text)}: {number_of(len(own), 'trial')}, first of {escape(own[0].name)}", soft_wrap=True)
 
 
 @command.command("export")
@@ -326,7 +382,7 @@ def export_command(file: Path, records: Path | None) -> None:
     with _database(records) as database:
         text = export_json(database)
     write(file, text.encode())
-    echo(f"{text.count(chr(10)) - 1} records in {file}")
+    echo(f"{number_of(text.count(chr(10)) - 1, 'record')} in {file}")
 
 
 @command.command("import")
@@ -334,29 +390,45 @@ def export_command(file: Path, records: Path | None) -> None:
 @records_option
 def import_command(file: Path, records: Path | None) -> None:
     """Add the records of FILE, which `sterna tune export` wrote."""
-    from sterna.records import import_json  # noqa: PLC0415
+    from sterna.records import read_json  # noqa: PLC0415
 
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as problem:
         raise system_error(problem, "to read the records") from None
     except UnicodeDecodeError:
-        raise error("E0007", f"{file} is no export of records: it is no text", fix="sterna tune export FILE") from None
+        is_database = file.read_bytes().startswith(_SQLITE)
+        fix = f"sterna tune merge {file}" if is_database else "sterna tune export FILE"
+        raise error("E0007", f"{file} is no export of records: it is no text", fix=fix) from None
+    found = read_json(text, str(file))
     with _database(records, create=True) as database:
-        trials, won = import_json(text, database, str(file))
-    echo(f"{trials} trials and {won} choices that won are new")
+        trials, won = database.merge(*found)
+    echo(_new(trials, won))
 
 
 @command.command("merge")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @records_option
 def merge_command(files: tuple[Path, ...], records: Path | None) -> None:
-    """Add the records of other files of records."""
-    from sterna.records import merge_file  # noqa: PLC0415
+    """Add the records of other files of records: of all of them, or of none."""
+    from sterna.records import read_file  # noqa: PLC0415
 
+    found, problems = [], list[Diagnostic]()
+    for file in files:
+        try:
+            found.append(read_file(file))
+        except SternaError as problem:
+            problems += problem.diagnostics
+    if problems:
+        raise SternaError(problems)
     with _database(records, create=True) as database:
-        added = [merge_file(file, database) for file in files]
-    echo(f"{sum(n for n, _ in added)} trials and {sum(n for _, n in added)} choices that won are new")
+        added = [database.merge(*each) for each in found]
+    echo(_new(sum(n for n, _ in added), sum(n for _, n in added)))
+
+
+def _new(trials: int, won: int) -> str:
+    """What records had not before."""
+    return f"{number_of(trials, 'trial')} and {number_of(won, 'choice')} that won are new"
 
 
 @command.command("plot")
@@ -372,10 +444,11 @@ def plot_command(output: Path | None, records: Path | None) -> None:
 
     with _database(records) as database:
         trials = database.trials()
+    if output is not None:
+        make_folder(output, "--output")
     for line in (*terminal(best_so_far(trials)), *terminal_predicted(predicted(trials))):
         echo(line)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         for name, picture in zip(("best.svg", "predicted.svg"), svg(trials), strict=True):
             write(output / name, picture, "--output")
             echo(str(output / name))

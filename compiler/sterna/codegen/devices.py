@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sterna.codegen.dialects import dialect
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import Printed, gather, helper_facts, print_kernels
+from sterna.codegen.source import Printed, gather, helper_facts, print_exchanging, print_kernels
 from sterna.loops.program import Function
 from sterna.targets.target import Target
 
@@ -26,11 +26,13 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
     """The kernels as one file."""
     d = dialect(target)
     printed = printed or print_kernels(kernels.functions, target, kernels.comments)
-    gather(printed, d)
+    exchanging = print_exchanging(kernels.exchanging, target)
+    gather([*printed, *exchanging], d)
     return render_template(
         TEMPLATES[target.dialect],
         model=kernels.model,
         kernels=[(p.text, parameters(f)) for p, f in zip(printed, kernels.functions, strict=True)],
+        exchanging=[(p.text, parameters(f)) for p, (_, f) in zip(exchanging, kernels.exchanging, strict=True)],
         helpers=helper_facts(d),
         headers=sorted(d.headers),
         target=target,

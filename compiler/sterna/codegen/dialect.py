@@ -40,8 +40,8 @@ class Dialect(ABC):
     arguments: tuple[str, ...] = ("int64",)
     #: The types that no value can have.
     lacks: frozenset[str] = frozenset()
-    #: Whether it has tiles that the threads of a subgroup hold together.
-    fragments: bool = False
+    #: How many threads may hold a tile together.
+    fragments: int = 1
     #: Whether vectors of the loop program are values of the language; else each lane is a scalar.
     vectors: bool
     #: What stands before a loop that stays rolled.
@@ -248,13 +248,13 @@ class Dialect(ABC):
         """The type of what such an access takes."""
         raise self._without_vectors()
 
-    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
-        """An element of a variable of that type."""
+    def wide_lane(self, name: str, lane: int, dtype: str, lanes: int) -> str:
+        """An element of a variable of that type, which has so many."""
         raise self._without_vectors()
 
     def wide_value(self, name: str, dtype: str, values: Sequence[str]) -> list[str]:
         """Statements that make a variable of that type of its elements."""
-        assigned = (f"{self.wide_lane(name, n, dtype)} = {value};" for n, value in enumerate(values))
+        assigned = (f"{self.wide_lane(name, n, dtype, len(values))} = {value};" for n, value in enumerate(values))
         return [self.variable(self.wide_type(dtype, len(values)), name), *assigned]
 
     def wide_place(self, buffer: Buffer, dtype: str, index: str, lanes: int) -> str:

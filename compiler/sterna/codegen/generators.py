@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelSet:
-    """The distinct kernels of a model, and for each the lines to stand above it: nodes of the source model."""
+    """The distinct kernels of a model, and for each the lines to stand above it: nodes of the source model.
+
+    Args:
+        exchanging: further ones, for devices whose subgroups have so many threads at least, in texts of which devices
+            without take no notice.
+    """
 
     model: str
     functions: Sequence[Function]
     comments: Sequence[Sequence[str]]
+    exchanging: Sequence[tuple[int, Function]] = ()
 
 
 class Builder(Protocol):

@@ -24,6 +24,7 @@ from sterna.te.expr import Expr
 
 #: What LLVM is told of a loop that it shall not write out.
 _STAYS_ROLLED = '!{!"llvm.loop.unroll.disable"}'
+_VECTORIZED = '!{!"llvm.loop.vectorize.enable", i1 true}'
 
 
 class FunctionWriter(Accesses):
@@ -115,8 +116,12 @@ class FunctionWriter(Accesses):
             self.do(
                 f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 3, i32 1)"
             )  # a read, of data, as near as can be
+        elif isinstance(s, P.Commit):
+            self.commit(s)
         elif isinstance(s, P.Wait):
             self.wait(s)
+        elif isinstance(s, P.Settle):
+            self.settle(s)
         else:
             raise internal_error(f"the LLVM generator has no {type(s).__name__}")
 
@@ -124,11 +129,18 @@ class FunctionWriter(Accesses):
         """A copy between memories that loads and stores reach."""
         self.statement(P.elements_of(s))
 
+    def commit(self, s: P.Commit) -> None:
+        """A batch of asynchronous copies; of loads and stores there are none."""
+
     def wait(self, s: P.Wait) -> None:
         """The end of asynchronous copies; those that are loads and stores are done at once."""
         if s.fetched:
             self.values.declarations.add(f"declare void @{FETCH_WAIT}()")
             self.do(f"call void @{FETCH_WAIT}()")
+
+    def settle(self, s: P.Settle) -> None:
+        """The end of products of what lies in memory."""
+        raise internal_error("this generator has no products of what lies in memory")
 
     def fetch(self, s: P.Copy) -> None:
         """A call of the program's own function."""
@@ -180,8 +192,9 @@ class FunctionWriter(Accesses):
         self._begin(f"{body}.latch")
         self.values.lines.append(f"  %{body}.next = add nuw nsw {k} {counter}, {step}")
         again = self.op(f"icmp {relation} {k} %{body}.next, {extent}")
-        kept = f", !llvm.loop {self.metadata(f'distinct !{{{self.metadata(_STAYS_ROLLED)}}}')}" if s.rolled else ""
-        self.do(f"br i1 {again}, label %{body}, label %{done}{kept}")
+        said = [self.metadata(wish) for wish, wanted in ((_STAYS_ROLLED, s.rolled), (_VECTORIZED, s.apart)) if wanted]
+        wishes = f", !llvm.loop {self.metadata('distinct !{' + ', '.join(said) + '}')}" if said else ""
+        self.do(f"br i1 {again}, label %{body}, label %{done}{wishes}")
         self._begin(done)
         self.known = known
 

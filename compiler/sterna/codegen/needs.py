@@ -15,7 +15,7 @@ def refuse_unwritable(
     function: P.Function,
     language: str,
     threads: bool = False,
-    fragments: bool = False,
+    fragments: int = 1,
     address_spaces: Collection[int] = (0,),
     lacks: Collection[str] = (),
     arguments: Collection[str] = ("int64",),
@@ -24,8 +24,8 @@ def refuse_unwritable(
     """Refuses a kernel that a language has no words for.
 
     Args:
-        threads: whether the language has threads of a task, and barriers of them; fragments: tiles
-            that the threads of a subgroup hold together.
+        threads: whether the language has threads of a task, and barriers of them; fragments: how many of
+            them may hold a tile together.
         address_spaces: that its pointers reach; lacks: types that its values cannot have; arguments: types in which a
             call may bring sizes.
         subgroup: threads whose registers reach one another.
@@ -48,7 +48,7 @@ def refuse_unwritable(
 
 
 def _missing(
-    function: P.Function, threads: bool, fragments: bool, address_spaces: Collection[int], lacks: Collection[str]
+    function: P.Function, threads: bool, fragments: int, address_spaces: Collection[int], lacks: Collection[str]
 ) -> Iterator[str]:
     if lacks:
         buffers = (*function.inputs, *function.params, *function.outputs)
@@ -57,9 +57,7 @@ def _missing(
     for s in P.walk(function.body):
         if not threads and isinstance(s, P.For) and s.kind in P.THREADS:
             yield f"threads of a task, over which the loop {s.symbol.name} runs"
-        elif (
-            not fragments and isinstance(s, P.Tiles) and s.intrinsic.tiles is not None and s.intrinsic.tiles.threads > 1
-        ):
+        elif isinstance(s, P.Tiles) and s.intrinsic.tiles is not None and s.intrinsic.tiles.threads > fragments:
             yield f"fragments of matrices, which {s.intrinsic.name} multiplies"
         elif not threads and isinstance(s, P.Barrier) and s.reach == "block":
             yield "barrier of the threads of a task"

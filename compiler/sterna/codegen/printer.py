@@ -135,6 +135,8 @@ class Printer:
         elif isinstance(s, P.Prefetch):
             if text := d.prefetch(self.name(s.buffer.name), self.position(s.index)):
                 self.line(depth, text)
+        elif isinstance(s, P.Commit):
+            pass  # what is copied here is there at once
         elif isinstance(s, P.Wait):
             if s.fetched:
                 self.line(depth, d.fetch_wait())

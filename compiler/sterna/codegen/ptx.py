@@ -7,6 +7,7 @@ refused. Nothing is contracted: multiplications and additions are written with t
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 import llvmlite
@@ -22,6 +23,7 @@ from sterna.codegen.llvm_metadata import Metadata
 from sterna.codegen.llvm_text import kind
 from sterna.codegen.needs import refuse_unwritable
 from sterna.codegen.ptx_fragments import FragmentWriter
+from sterna.codegen.ptx_warpgroups import SHARED
 from sterna.errors import internal_error
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
@@ -37,11 +39,10 @@ from sterna.te import expr as E
 from sterna.timing import timed
 from sterna.toolchain.units import Units
 
-#: LLVM's numbers of the address spaces of the device's memory, and of that of a block.
-GLOBAL, SHARED = 1, 3
-#: Threads of a warp.
-WARP = 32
-_SPECIAL = "llvm.nvvm.read.ptx.sreg."
+#: LLVM's number of the address space of the device's memory.
+GLOBAL = 1
+#: Threads of a warp, and of a group of warps that multiply together.
+WARP, WARPGROUP = 32, 128
 
 
 def source(kernels: KernelSet, target: Target) -> str:
@@ -93,8 +94,8 @@ def emit(text: str, target: Target) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     ptx: str = machine.emit_assembly(module)
-    if ".extern" in ptx:
-        raise internal_error("a kernel in PTX calls a function of a library", ptx[ptx.index(".extern") :][:200])
+    if (found := re.search(r"\.extern (?!\.shared).*", ptx)) is not None:
+        raise internal_error("a kernel in PTX calls a function of a library", found[0][:200])
     return ptx.encode()
 
 
@@ -102,7 +103,7 @@ def entry_assembly(function: Function, target: Target) -> str:
     """A module of LLVM assembly with one kernel."""
     width = 1 if target.threads is None else target.threads.subgroup
     refuse_unwritable(
-        function, "the PTX generator", threads=True, fragments=True, address_spaces=(0, SHARED), subgroup=width
+        function, "the PTX generator", threads=True, fragments=WARPGROUP, address_spaces=(0, SHARED), subgroup=width
     )
     metadata = Metadata()
     declarations: set[str] = set()
@@ -138,11 +139,7 @@ class EntryWriter(FragmentWriter):
         """The definition of the entry, with attribute group #0."""
         function = self.function
         self.threads: dict[ThreadAxis, int] = P.thread_counts(function.body) if function.has_threads else {}
-        self.globals = [
-            f"@{function.name}_{memory.name} = internal addrspace({memory.address_space}) global [{size} x i8] poison, "
-            f"align {memory.boundary}"
-            for memory, size in P.taken(function.body).items()
-        ]
+        self.globals = [self._taken(memory, size) for memory, size in P.taken(function.body).items()]
         self.alias_scopes()
         self.dimensions()
         self.statement(function.body)
@@ -158,7 +155,7 @@ class EntryWriter(FragmentWriter):
             bound = f' "nvvm.reqntid"="{",".join(str(n) for n in self.threads.values())}"'
             # By itself ptxas keeps registers free for further blocks, and spills for it.
             threads, own = self.target.threads, self.threads.values()
-            if threads is not None and (beside := threads.beside(P.most(function.n_tasks), own)):
+            if threads is not None and (beside := threads.beside(P.most(function.n_tasks), own, P.held(function.body))):
                 bound += f' "nvvm.minctasm"="{beside}"'
         head = f"define ptx_kernel void {name}({', '.join([*buffers, *rest, 'i32 %n_tasks'])}) #0{bound} {{\nentry:"
         body = [*self.entry, "  br label %start", "start:", *self.values.lines, "  ret void", "}"]
@@ -211,6 +208,8 @@ class EntryWriter(FragmentWriter):
     def barrier(self, reach: P.Reach) -> None:
         if reach != "block":
             raise internal_error(f"kernel {self.function.name}: blocks cannot wait for one another")
+        if self.held is not None and self.held.intrinsic.tiles is not None and self.held.intrinsic.tiles.in_memory:
+            self.visible_to_products()
         self.values.declarations.add("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
         self.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
 
@@ -284,11 +283,24 @@ class EntryWriter(FragmentWriter):
             self.values.declarations.add(f"declare void @{name}({', '.join(kinds)})")
             self.do(f"call void @{name}({kinds[0]} {near}, {kinds[1]} {far})")
 
+    def commit(self, s: P.Commit) -> None:
+        self._asynchronous("commit.group")
+
     def wait(self, s: P.Wait) -> None:
+        """A thread has one row of batches, of whichever groups: where the last few may go on, all of those of this
+        group that are older have ended."""
+        if s.going_on:
+            self._asynchronous("wait.group", f"i32 {s.going_on}")
+        else:
+            self._asynchronous("wait.all")
+
+    def _asynchronous(self, what: str, operand: str = "") -> None:
         assert self.target.threads is not None
         if self.target.threads.asynchronous_bytes:
-            self.values.declarations.add("declare void @llvm.nvvm.cp.async.wait.all()")
-            self.do("call void @llvm.nvvm.cp.async.wait.all()")
+            name = f"llvm.nvvm.cp.async.{what}"
+            kind = "i32 immarg" if operand else ""
+            self.values.declarations.add(f"declare void @{name}({kind})")
+            self.do(f"call void @{name}({operand})")
 
     # -- memory
     def _pointer(self, buffer: Buffer) -> str:
@@ -305,6 +317,13 @@ class EntryWriter(FragmentWriter):
         pointer = self.in_entry(f"getelementptr i8, ptr {base}, {self.index_kind} {offset}") if offset else base
         self.pointers[buffer] = pointer
         return pointer
+
+    def _taken(self, memory: Memory, size: int) -> str:
+        """What a kernel has of a memory: of its own, or as many bytes as its launch asks for."""
+        name, space = f"@{self.function.name}_{memory.name}", f"addrspace({memory.address_space})"
+        if size > memory.bytes:
+            return f"{name} = external {space} global [0 x i8], align {memory.boundary}"
+        return f"{name} = internal {space} global [{size} x i8] poison, align {memory.boundary}"
 
     def scratch(self) -> str:
         """The scratch of this block, or of this thread where each runs tasks of its own."""
@@ -327,11 +346,6 @@ class EntryWriter(FragmentWriter):
     def _generic(self, name: str, space: int = GLOBAL) -> str:
         """A pointer as all others are; LLVM finds again which address space it points into."""
         return self.in_entry(f"addrspacecast ptr addrspace({space}) {name} to ptr")
-
-    def special(self, register: str) -> str:
-        """A register of the thread's place, read at entry."""
-        self.values.declarations.add(f"declare i32 @{_SPECIAL}{register}()")
-        return self.in_entry(f"call i32 @{_SPECIAL}{register}()")
 
 
 def _name(buffer: Buffer) -> str:

@@ -6,20 +6,20 @@ it: which elements of the matrix they are is not said. Operands that are rounded
 
 from __future__ import annotations
 
-from sterna.codegen.llvm_function import FunctionWriter
+from sterna.codegen.ptx_warpgroups import WarpgroupWriter
 from sterna.codegen.tiles import TileOperation, refuse_without_tiles
 from sterna.ir import dtypes
 from sterna.ir.memory import Memory
 from sterna.loops import program as P
 from sterna.loops.program import Buffer
 
-#: What a thread holds of the accumulators, by PTX's word for them.
-_SUMS = ("float", 8)
+#: What the accumulators of a type are, and PTX's word for them.
+_SUMS, _KINDS = {"float32": "float", "int32": "i32"}, {"float32": "f32", "int32": "s32"}
 #: The address space of the device's memory.
 _GLOBAL = 1
 
 
-class FragmentWriter(FunctionWriter):
+class FragmentWriter(WarpgroupWriter):
     """Writes functions in which subgroups hold tiles."""
 
     def configured(self, s: P.Tiles) -> None:
@@ -32,11 +32,20 @@ class FragmentWriter(FunctionWriter):
     def tile(self, call: TileOperation) -> None:
         held, (first, *_) = self.held, call.tiles
         assert held is not None
-        settings = held.intrinsic.settings
+        settings, unit = held.intrinsic.settings, held.intrinsic.tiles
+        assert unit is not None
         shape, word, orders = settings["shape"], settings["type"], settings["orders"]
         operand, name = held.operands[first], f"llvm.nvvm.wmma.{shape}"
         if call.operation == "zero":
             self.do(f"store {self._struct(operand)} zeroinitializer, ptr {self.fragments[first]}")
+        elif unit.in_memory and call.operation == "multiply":
+            self.multiplied_in_memory(call, self.fragments[first], self._struct(0))
+        elif unit.in_memory:
+            assert call.memory is not None
+            place, _ = self._memory(call)
+            self.stored_by_warpgroup(
+                self._parts(first), place.rpartition(" ")[2], address_space(call.memory[0]), call.stride
+            )
         elif call.operation == "load":
             side, order = "ab"[operand - 1], orders[operand - 1]
             found = self._called(f"{name}.load.{side}.{order}.stride.{word}", self._struct(operand), self._memory(call))
@@ -45,12 +54,19 @@ class FragmentWriter(FunctionWriter):
             self.do(f"store {self._struct(operand)} {found}, ptr {self.fragments[first]}")
         elif call.operation == "store":
             place, stride = self._memory(call)
-            self._called(f"{name}.store.d.row.stride.f32", "void", [place, *self._parts(first), stride])
+            kind = _KINDS[held.intrinsic.dtype]
+            self._called(f"{name}.store.d.row.stride.{kind}", "void", [place, *self._parts(first), stride])
         else:
             kinds = "f32.f32" if word == "f16" else word
             parts = [part for tile in (*call.tiles[1:], first) for part in self._parts(tile)]
             found = self._called(f"{name}.mma.{'.'.join(orders)}.{kinds}", self._struct(0), parts)
             self.do(f"store {self._struct(0)} {found}, ptr {self.fragments[first]}")
+
+    def settle(self, s: P.Settle) -> None:
+        assert self.held is not None
+        for n, operand in enumerate(self.held.operands):
+            if operand == 0:
+                self.settled(s.going_on, self.fragments[n], self._struct(0))
 
     def _rounded(self, struct: str, whole: str, parts: int) -> str:
         """A fragment of float32 whose parts are rounded to TF32 (PTX ISA, `cvt.rna.tf32.f32`)."""
@@ -65,8 +81,11 @@ class FragmentWriter(FunctionWriter):
     def _part(self, operand: int) -> tuple[str, int]:
         """The type of what a thread holds of an operand of the intrinsic, and how many of them."""
         assert self.held is not None
-        settings = self.held.intrinsic.settings
-        return (settings["part"], settings["parts"]) if operand else _SUMS
+        intrinsic, unit = self.held.intrinsic, self.held.intrinsic.tiles
+        assert unit is not None
+        if operand == 0:
+            return _SUMS[intrinsic.dtype], intrinsic.elements // unit.threads
+        return intrinsic.settings["part"], intrinsic.settings["parts"]
 
     def _struct(self, operand: int) -> str:
         part, parts = self._part(operand)

@@ -15,7 +15,7 @@ from sterna.codegen.printer import Printer
 from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.loops.program import Function, most
+from sterna.loops.program import Function, held, most
 from sterna.targets.features import rounds
 from sterna.targets.target import Target
 
@@ -32,6 +32,8 @@ class KernelText:
     uses_tasks: bool
     #: Threads of a task along each axis; empty where there is one.
     threads: tuple[int, ...]
+    #: Registers of a thread that hold fragments.
+    held: int
     lines: tuple[str, ...]
 
 
@@ -68,7 +70,7 @@ def print_kernel(function: Function, d: CFamily, comments: Sequence[str]) -> Pri
     lines = tuple(printer.function(function))
     threads = tuple(printer.threads.values())
     facts = (most(function.n_tasks), function.scratch_bytes, function.has_barriers, printer.uses_tasks, threads)
-    text = KernelText(function.name, tuple(map(comment, comments)), *facts, lines)
+    text = KernelText(function.name, tuple(map(comment, comments)), *facts, held(function.body), lines)
     return Printed(text, tuple(d.helpers), tuple(d.intrinsics.values()), frozenset(d.headers))
 
 
@@ -78,6 +80,11 @@ def print_kernels(
     """Kernels with the lines to stand above each, if there are any."""
     above = comments or [()] * len(functions)
     return [print_kernel(f, dialect(target), c) for f, c in zip(functions, above, strict=True)]
+
+
+def print_exchanging(kernels: Sequence[tuple[int, Function]], target: Target) -> Sequence[Printed]:
+    """Kernels for devices whose subgroups have so many threads at least."""
+    return [print_kernel(f, dialect(target.with_subgroup(threads)), ()) for threads, f in kernels]
 
 
 def gather(kernels: Sequence[Printed], dialect: CFamily) -> None:
@@ -163,7 +170,8 @@ def _stem(dtype: str, lanes: int) -> str:
 
 
 def _limits(name: str, dtype: str) -> dict[str, object] | None:
-    """For a helper `to_i8` on floats: the integer type, its limits, and the greatest float that converts."""
+    """For a helper `to_i8` on floats: the integer type, its limits, and the greatest float that converts; whether that
+    is the greatest integer, so that clamped floats convert to clamped integers."""
     match = re.fullmatch(r"to_([iu])(\d+)", name)
     if not match:
         return None
@@ -181,4 +189,5 @@ def _limits(name: str, dtype: str) -> dict[str, object] | None:
         "dtype": target,
         "min": low,
         "max": high,
+        "exact": top == high,
     }

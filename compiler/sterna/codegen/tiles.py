@@ -21,6 +21,7 @@ class TileOperation:
     Args:
         tiles: the registers that it takes first.
         memory: where a tile begins that is loaded or stored, None if it does neither; stride: bytes from row to row.
+        operands: of a product of what lies in memory, what is multiplied.
     """
 
     intrinsic: Intrinsic
@@ -28,6 +29,7 @@ class TileOperation:
     tiles: tuple[int, ...] = ()
     memory: tuple[Buffer, Int] | None = None
     stride: int = 0
+    operands: tuple[E.Load, ...] = ()
 
 
 def tile_operation(held: P.Tiles | None, s: Stmt) -> TileOperation | None:
@@ -47,7 +49,8 @@ def tile_operation(held: P.Tiles | None, s: Stmt) -> TileOperation | None:
         return TileOperation(held.intrinsic, "load", (number,), (value.tensor, value.indices[0]), stride)
     if isinstance(value, P.Apply):
         tiles = (held.registers[e.variable] for e in value.operands if isinstance(e, P.Read))
-        return TileOperation(value.intrinsic, "multiply", tuple(tiles))
+        lying = tuple(e for e in value.operands if isinstance(e, E.Load))
+        return TileOperation(value.intrinsic, "multiply", tuple(tiles), operands=lying)
     return TileOperation(held.intrinsic, "zero", (number,))
 
 

@@ -14,7 +14,7 @@ from sterna.codegen.dialects.c_family import short
 from sterna.codegen.dialects.wgsl import OPERANDS, PARAMS, SCRATCH, STATUS, TASKS, ZERO
 from sterna.codegen.generators import KernelSet
 from sterna.codegen.render import render_template
-from sterna.codegen.source import KernelText, Printed, gather, print_kernels
+from sterna.codegen.source import KernelText, Printed, gather, print_exchanging, print_kernels
 from sterna.ir import dtypes
 from sterna.targets.target import Target
 
@@ -28,16 +28,22 @@ def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) 
     """The kernels as one file."""
     d = dialect(target)
     printed = printed or print_kernels(kernels.functions, target, kernels.comments)
+    exchanging = print_exchanging(kernels.exchanging, target)
     gather(printed, d)
-    return render_template(
+    headers = sorted(d.headers)  # of devices that need not have more
+    gather(exchanging, d)
+    text = render_template(
         "wgsl/kernels.wgsl.j2",
         model=kernels.model,
         kernels=[(p.text, workgroup(p.text)) for p in printed],
+        exchanging=[(p.text, workgroup(p.text)) for p in exchanging],
         helpers=[_facts(*h, d.type(h[1])) for h in sorted(d.helpers)],
-        headers=sorted(d.headers),
+        headers=headers,
         call=CALL,
         target=target,
     )
+    # A page downloads this. Indentation is a sixth of it, and the same statements at two depths do not compress as one.
+    return "".join(line.lstrip(" ") for line in text.splitlines(keepends=True))
 
 
 def workgroup(kernel: KernelText) -> tuple[int, int, int]:

@@ -81,7 +81,7 @@ class WideAccesses:
         if isinstance(e, E.Load) and e in self.words:
             many, names = self.words[e]
             name = names[first // many]
-            return self.d.wide_lane(name, first % many // BYTES, WORD) if many > BYTES else name
+            return self.d.wide_lane(name, first % many // BYTES, WORD, many // BYTES) if many > BYTES else name
         total = ""
         for n in range(BYTES):
             byte = self.d.cast("uint8", WORD, self.d.cast(e.dtype, "uint8", self.lane(e, first + n), 1, 0), 1, 0)
@@ -106,7 +106,7 @@ class WideAccesses:
         if e not in self.taken:
             return ""
         many, names = self.taken[e]
-        text = self.d.wide_lane(names[lane // many], lane % many, _stored(e.dtype))
+        text = self.d.wide_lane(names[lane // many], lane % many, _stored(e.dtype), many)
         return self.d.truth(text, 1) if e.dtype == "bool" else text
 
     def giving(self, s: P.Store) -> list[str]:

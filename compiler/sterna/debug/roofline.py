@@ -11,6 +11,7 @@ from sterna.driver import Options, reading
 from sterna.errors import error
 from sterna.fast import decide
 from sterna.frontends.formats import Model, read_model, source_of
+from sterna.ir.graph import Graph
 from sterna.loops import program as P
 from sterna.loops.accesses import SUBGROUP, Accesses, accesses
 from sterna.passes.context import context_of
@@ -39,8 +40,9 @@ class KernelAccesses:
             turns that they wait for banks.
         thread_bytes: that threads read and write of the device's memory; wide_bytes: those by accesses of 8 bytes and
             more.
-        registers, occupancy: of a thread, and the share of a multiprocessor's threads that there is room for at a time,
-            as NVIDIA's ptxas says; None where it does not.
+        registers, spilled, occupancy: registers of a thread, bytes that it stores and loads for want of them, and the
+            share of a multiprocessor's threads that there is room for at a time, as NVIDIA's ptxas says; None where it
+            does not.
     """
 
     name: str
@@ -63,6 +65,7 @@ class KernelAccesses:
     thread_bytes: int
     wide_bytes: int
     registers: int | None = None
+    spilled: int | None = None
     occupancy: float | None = None
 
 
@@ -89,8 +92,18 @@ class Roofline:
 
     def busy(self) -> float:
         """The share of multiprocessors that have a group, in the mean over bytes that kernels read or write."""
-        whole = sum(kernel.least_bytes * kernel.calls for kernel in self.kernels)
-        return sum(k.busy * k.least_bytes * k.calls for k in self.kernels) / whole if whole else 0.0
+        return self._over_bytes([kernel.busy for kernel in self.kernels])
+
+    def occupancy(self) -> float | None:
+        """The share of a multiprocessor's threads that there is room for, likewise; None where ptxas does not say."""
+        shares = [kernel.occupancy for kernel in self.kernels if kernel.occupancy is not None]
+        return self._over_bytes(shares) if len(shares) == len(self.kernels) else None
+
+    def _over_bytes(self, shares: Sequence[float]) -> float:
+        """The mean of what is known of each kernel, over bytes that kernels read or write."""
+        weights = [kernel.least_bytes * kernel.calls for kernel in self.kernels]
+        whole = sum(weights)
+        return sum(share * weight for share, weight in zip(shares, weights, strict=True)) / whole if whole else 0.0
 
 
 def roofline(model: Model, options: Options) -> Roofline:
@@ -107,6 +120,11 @@ def roofline(model: Model, options: Options) -> Roofline:
     graph, name = read_model(source, reading(options)), source.path.name if source.path is not None else ""
     if options.math:
         options = decide(graph, model_name(name or graph.name), options).options
+    return roofline_of(graph, name, options)
+
+
+def roofline_of(graph: Graph, name: str, options: Options) -> Roofline:
+    """The same of an imported graph."""
     finished = walk(graph, context_of(options), "loops")
     assert isinstance(finished, Finished)
     return with_registers(counted(finished, name, options.target), finished, options.target)
@@ -150,7 +168,13 @@ def with_registers(facts: Roofline, finished: Finished, target: Target) -> Roofl
         said = str(problem).split("\n", 1)[0]
         return replace(facts, lacks=f"registers and occupancy, since {program} refuses the kernels: {said}")
     rows = [
-        replace(row, registers=own.registers, occupancy=own.occupancy(capability, row.threads))
+        replace(
+            row,
+            registers=own.registers,
+            spilled=own.spilled,
+            # What a launch asks for is not the kernel's own.
+            occupancy=own.occupancy(capability, row.threads, row.shared_bytes),
+        )
         for row, own in ((row, found[row.name]) for row in facts.kernels)
     ]
     return replace(facts, kernels=tuple(rows))

@@ -130,6 +130,11 @@ def device_of(target: Target) -> tuple[str, str] | None:
     return ("an emulator", f"qemu:{target.name}") if engine is None else (engine.title, target.runs_on)
 
 
+def counted_on(board: str, on: str) -> str:
+    """Where instructions were counted."""
+    return board if on.startswith(_LINE) else f"{board}, emulated"
+
+
 def place_of(on: str) -> str:
     """Where times of `--on` come from, to follow "1 thread"."""
     if on.startswith((_ADDRESS, _LINE)):

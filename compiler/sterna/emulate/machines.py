@@ -59,6 +59,17 @@ def load_for(directory: str | os.PathLike[str], target: Target, threads: int = 1
         return load(directory, threads)
 
 
+def target_named(name: str) -> Target:
+    """The target that a machine's name means where it is no board's.
+
+    Raises:
+        SternaError: E0201, there is none; E0507, it is nearly a board's.
+    """
+    if name not in target_names() and difflib.get_close_matches(name, MACHINES, 1):
+        raise no_machine(name)
+    return load_target(name)
+
+
 def named(name: str) -> contextlib.AbstractContextManager[None]:
     """`elsewhere` of a target's name, or that of a board.
 
@@ -67,9 +78,7 @@ def named(name: str) -> contextlib.AbstractContextManager[None]:
     """
     if name in MACHINES:
         return library.replaced_by(BoardFunctions(name))
-    if name not in target_names() and difflib.get_close_matches(name, MACHINES, 1):
-        raise no_machine(name)
-    target = load_target(name)
+    target = target_named(name)
     if target.runs_on in ENGINES:
         fix = f"run it on {' or '.join(ENGINES)}"
         raise error("E0507", f"no emulator of processors runs bundles for {target.name}", fix=fix)

@@ -96,6 +96,7 @@ def measure(
         loaded.run(arrays)
         counts = counted(loaded)
         assert counts is not None
+        assert counts.stack is not None
     sizes, without = (_sizes(firmware, machine, folder / name, how) for name in ("whole", "empty"))
     return Measured(
         sum(sizes.get(name, 0) - without.get(name, 0) for name in _FLASH),

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from sterna.errors import error
 from sterna.firmware.build import build, serving_program
@@ -26,16 +26,23 @@ from sterna_runtime import Bundle, library
 
 @dataclass(frozen=True)
 class Counted:
-    """What a run took on an emulated board.
+    """What a run took on a board that counts instructions.
 
     Args:
-        board: by QEMU's name.
-        instructions: of the whole run; stack: bytes that it took below its caller's.
+        board: by QEMU's name, or that of its description.
+        instructions: of the whole run; stack: bytes that it took below its caller's, None where nobody looks.
     """
 
     board: str
     instructions: int
-    stack: int
+    stack: int | None
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Functions of `runtime.library` of boards, some of which count."""
+
+    def counted(self, pointer: Any) -> Counted | None: ...
 
 
 @dataclass
@@ -138,10 +145,10 @@ class BoardFunctions(Functions):
 
 
 def counted(bundle: Bundle) -> Counted | None:
-    """What the latest run of a bundle took on an emulated board, those apart that count nodes; None where it runs
+    """What the latest run of a bundle took on a board that counts, those apart that count nodes; None where it runs
     elsewhere."""
     functions, pointer = bundle.of_runtime()
-    return functions.counted(pointer) if isinstance(functions, BoardFunctions) else None
+    return functions.counted(pointer) if isinstance(functions, Counts) else None
 
 
 def _tables(firmware: Firmware) -> Mapping[int, list[tuple[Any, ...]]]:

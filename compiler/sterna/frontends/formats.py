@@ -21,13 +21,15 @@ from sterna.frontends.archives import Unpacked
 from sterna.frontends.class_names import with_class_names
 from sterna.frontends.description import Description
 from sterna.frontends.detectors import with_value_labels
-from sterna.frontends.frontend import Confidence, Dims, Frontend, ReadOptions, Reference, Run
+from sterna.frontends.frontend import Confidence, Frontend, ReadOptions, Reference, Run
+from sterna.frontends.inputs import limits_of, multiples_given, open_size, size_text
 from sterna.frontends.runtimes import cannot_run
 from sterna.frontends.source import Source, looks_like
 from sterna.frontends.tripped import reading
 from sterna.ir.graph import Array, Graph
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import dims as dims_given
+from sterna_runtime.arguments import Dims
 
 #: A path of a file or a folder, an object of Python that a front end reads, or the `Source` made of one.
 Model = object
@@ -245,6 +247,7 @@ def read_model(model: Model, options: ReadOptions | None = None) -> Graph:
             format does not have; whatever the front end raises.
     """
     options = options or ReadOptions()
+    options = replace(options, dims=multiples_given(options.dims))
     _check_dims(options.dims)
     source = _source(model, options)
     frontend = _ready(source, options)
@@ -299,10 +302,9 @@ def _check_dims(given: Dims) -> None:
     """Refuses sizes that no dimension has (E0106), also 0 for one that never has another: nothing would be computed."""
     problems = []
     for name, size in given.items():
-        lo, hi = size if isinstance(size, tuple) else (size, size)
-        if 0 <= lo <= hi and hi > 0:
+        if limits_of(size)[1] > 0 and open_size(name, size) is not None:
             continue
-        text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
+        text = size_text(size)
         empty = dims_given({name: (0, 8)})
         fix = Advice(dims_given({name: 1}), ", or ", empty, " for one that may be empty when the model runs")
         problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}", (), fix))

@@ -20,9 +20,9 @@ from sterna.errors import Diagnostic
 from sterna.frontends.description import Description
 from sterna.frontends.source import Source
 from sterna.ir.graph import Array, Graph
+from sterna_runtime.arguments import Dims
 
 Shapes = Mapping[str, Sequence[int] | None]
-Dims = Mapping[str, int | tuple[int, int]]
 
 
 class Confidence(IntEnum):
@@ -41,7 +41,7 @@ class ReadOptions:
 
     Args:
         shapes: input name -> its sizes, where the model leaves them open; None for a sequence or optional of nothing.
-        dims: dimension name -> its size, or the least and the greatest of one that stays open.
+        dims: dimension name -> its size, or the least and the greatest of one that stays open, and what divides it.
         static: no size may be left to the data that the bundle runs on.
         signature: which of the model's entries is meant; None: the usual one.
         weights_file: where its weights are, of a model in two files; None: beside it.

@@ -18,9 +18,52 @@ from sterna.ir.integer import Int, as_int, symbol
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice, Option
 from sterna_runtime.advice import shapes as shapes_given
+from sterna_runtime.arguments import Dims, DimSize
+from sterna_runtime.dims import given_dimension
 
 Shapes = Mapping[str, Sequence[int]]
-Dims = Mapping[str, int | tuple[int, int]]
+
+
+def open_size(name: str, size: DimSize) -> Int | None:
+    """The size of a named dimension that the user gives: a number, a symbol, or a multiple of one, whose symbol is
+    called after both; None where there is no such size."""
+    low, high, step = limits_of(size)
+    least, most = (-(-low // step), high // step) if step > 0 else (0, -1)
+    if not 0 <= least <= most:
+        return None
+    if least == most:
+        return as_int(least * step)
+    return symbol(name if step == 1 else f"{name}/{step}", least, most) * step
+
+
+def multiples_given(dims: Dims) -> dict[str, DimSize]:
+    """Sizes with `height=160` for `height/32=5`: so a bundle calls a dimension of multiples, which `dims` has too."""
+    found: dict[str, DimSize] = {}
+    for name, size in dims.items():
+        whole, divisor = given_dimension(name)
+        if divisor == 1 or whole not in dims:
+            found[name] = size
+        elif isinstance(size, tuple):
+            low, high, step = limits_of(size)
+            found[whole] = (low * divisor, high * divisor, step * divisor)
+        else:
+            found[whole] = size * divisor
+    return found
+
+
+def limits_of(size: DimSize) -> tuple[int, int, int]:
+    """The least size, the greatest, and what divides all of them."""
+    if not isinstance(size, tuple):
+        return size, size, 1
+    return size if len(size) == 3 else (*size, 1)
+
+
+def size_text(size: DimSize) -> str:
+    """A size as `--dim` takes it."""
+    if not isinstance(size, tuple):
+        return str(size)
+    low, high, step = limits_of(size)
+    return f"{low}..{high}" + (f":{step}" if step != 1 else "")
 
 
 def fixed_value(name: str, dtype: str, sizes: Sequence[int] | None, value: Any) -> Array:
@@ -106,13 +149,12 @@ def _symbols(inputs: Sequence[InputInfo], dims: Dims) -> tuple[dict[str, Int], l
     problems: list[Diagnostic] = []
     known = {d for info in inputs for d in info.declared if isinstance(d, str)}
     for name, size in dims.items():
-        lo, hi = size if isinstance(size, tuple) else (size, size)
+        found = open_size(name, size)
         if name not in known:
             fix = f"its open dimensions: {', '.join(sorted(known)) or 'none'}"
             problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
-        elif not 0 < lo <= hi:
-            text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
-            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
+        elif found is None or limits_of(size)[0] == 0:
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
-            symbols[name] = as_int(lo) if lo == hi else symbol(name, lo, hi)
+            symbols[name] = found
     return symbols, problems

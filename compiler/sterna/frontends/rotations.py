@@ -1,6 +1,6 @@
-"""Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
+"""Singular values by Jacobi's rotations, and eigenvalues of symmetric matrices by their operator.
 
-G. Golub, C. Van Loan, Matrix Computations, 8.5 and 8.6. In a round, column j is rotated with column n - 1 - j: all
+G. Golub, C. Van Loan, Matrix Computations, 8.6. In a round, column j is rotated with column n - 1 - j: all
 pairs are apart, so that a round is a pass over the matrix. Then all columns but the first move on by one place (the
 circle method of tournaments): after n - 1 rounds, a sweep, every two have met, and all are where they were. Positions
 are known to the loops. Sweeps end when nothing is left to rotate. An odd number of columns is made even by one of
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sterna.frontends.emitter import Emitter
-from sterna.frontends.linear_algebra import block, diagonal, identity, rows_of, turned
+from sterna.frontends.linear_algebra import block, rows_of, turned
 from sterna.ir.graph import Value
 from sterna.ir.integer import as_int
 
@@ -88,18 +88,6 @@ def _rotated(t: Emitter, x: Value, rotation: Rotation) -> Value:
     return _moved_on(t, t.op("add", t.op("mul", x, rotation.cosine), turned_), -1)
 
 
-def _diagonals(t: Emitter, m: Value, n: int) -> tuple[Value, Value]:
-    """(..., 1, n): the elements of every column in its own row, and in its partner's."""
-    lead, batch = (0,) * (m.type.rank - 2), m.shape[:-2]
-    flat = t.reshape(m, (*batch, n * n))
-    ones = (1,) * len(lead)
-    own = t.op("slice", flat, starts=(*lead, 0), sizes=(*batch, n), steps=(*ones, n + 1))
-    met = t.op("slice", flat, starts=(*lead, n * (n - 1)), sizes=(*batch, n), steps=(*ones, 1 - n))
-    own, met = (t.reshape(v, (*batch, 1, n)) for v in (own, met))
-    # Rounding errors of a column and its partner differ, and must not in what they are rotated by.
-    return own, t.op("mul", t.op("add", met, _reversed(t, met, -1)), t.scalar(0.5, m.dtype))
-
-
 def _any(t: Emitter, condition: Value) -> Value:
     """Whether something holds anywhere."""
     number = t.cast(condition, "int32")
@@ -107,18 +95,18 @@ def _any(t: Emitter, condition: Value) -> Value:
     return t.op("less", t.scalar(0, "int32"), found)
 
 
-def _even(t: Emitter, x: Value, rows: bool) -> tuple[Value, int]:
-    """Matrices with an even number of columns (and rows), and how many there are in front for that."""
+def _even(t: Emitter, x: Value) -> tuple[Value, int]:
+    """Matrices with an even number of columns, and how many there are in front for that."""
     odd = t.extent(x, -1) % 2
-    before = (*(0 for _ in x.shape[:-2]), odd if rows else 0, odd)
+    before = (*(0 for _ in x.shape[:-1]), odd)
     return (t.pad(x, before, (0,) * x.type.rank) if odd else x), odd
 
 
-def in_order(t: Emitter, values: Value, *matrices: Value, largest: bool) -> tuple[Value, list[Value]]:
-    """Values (..., n) in order, and columns of matrices in theirs."""
+def _in_order(t: Emitter, values: Value, *matrices: Value) -> tuple[Value, list[Value]]:
+    """Values (..., n) from the greatest down, and columns of matrices in their order."""
     axis = values.type.rank - 1
     ordered, places = t.builder.add_all(
-        "top_k", values, k=(values.shape[-1],), axis=axis, largest=largest, sources=t.sources, name=f"{t.name}/order"
+        "top_k", values, k=(values.shape[-1],), axis=axis, largest=True, sources=t.sources, name=f"{t.name}/order"
     )
     index = t.reshape(places, (*places.shape[:-1], 1, places.shape[-1]))
     moved = [
@@ -129,31 +117,9 @@ def in_order(t: Emitter, values: Value, *matrices: Value, largest: bool) -> tupl
 
 def symmetric_eigen(t: Emitter, a: Value) -> tuple[Value, Value]:
     """Eigenvalues (..., n) of symmetric matrices from the least up, and their eigenvectors as columns."""
-    size = rows_of(t, a)
-    start, odd = _even(t, a, rows=True)
-    n = size + odd
-    epsilon = float(np.finfo(a.dtype).eps)
-    bound = t.scalar(4 * n * epsilon**2, a.dtype)
-    beside = t.constant(~np.eye(n, dtype=bool), "bool")
-
-    def round_(_: Value, carried: list[Value]) -> tuple[list[Value], list[Value]]:
-        m = carried[0]
-        rotation = _rotation(t, *_diagonals(t, m, n))
-        across = t.op("add", t.op("mul", m, rotation.cosine), t.op("mul", _reversed(t, m, -1), rotation.sine))
-        down = Rotation(turned(t, rotation.cosine), turned(t, rotation.sine))
-        m = t.op("add", t.op("mul", across, down.cosine), t.op("mul", _reversed(t, across, -2), down.sine))
-        m = _moved_on(t, _moved_on(t, m, -1), -2)
-        return [m, *(_rotated(t, v, rotation) for v in carried[1:])], []
-
-    def sweep(carried: list[Value]) -> tuple[Value, list[Value]]:
-        carried, _ = t.repeat(n - 1, carried, round_)
-        squares = t.op("mul", carried[0], carried[0])
-        rest = _sum(t, t.op("where", beside, squares, t.scalar(0, a.dtype)), -1, -2)
-        return _any(t, t.op("less", t.op("mul", _sum(t, squares, -1, -2), bound), rest)), carried
-
-    m, vectors = t.repeat_until(_sweeps(n), [start, identity(t, start)], sweep)
-    values = _cut(t, diagonal(t, m), -1, odd, size)
-    values, (vectors,) = in_order(t, values, block(t, vectors, (odd, n), (odd, n)), largest=False)
+    if not rows_of(t, a):
+        return t.reshape(a, a.shape[:-1]), a
+    values, vectors = t.builder.add_all("symmetric_eigen", a, sources=t.sources, name=f"{t.name}/eigen")
     return values, vectors
 
 
@@ -167,7 +133,7 @@ def singular(t: Emitter, a: Value) -> tuple[Value, Value, Value]:
         lead = a.shape[:-2]
         u, s, v = (t.op("expand", t.scalar(0, a.dtype), shape=shape) for shape in (a.shape, (*lead, 0), (*lead, 0, 0)))
         return u, s, v
-    start, odd = _even(t, a, rows=False)
+    start, odd = _even(t, a)
     n = size + odd
     zero, one = t.scalar(0, a.dtype), t.scalar(1, a.dtype)
     bound = t.scalar(4 * math.sqrt(rows) * float(np.finfo(a.dtype).eps), a.dtype)
@@ -193,5 +159,5 @@ def singular(t: Emitter, a: Value) -> tuple[Value, Value, Value]:
     length = t.op("sqrt", _sum(t, t.op("mul", m, m), -2))
     s = t.reshape(length, (*a.shape[:-2], size))
     u = t.op("div", m, t.op("where", t.op("equal", length, zero), one, length))
-    s, (u, v) = in_order(t, s, u, block(t, v, (odd, n), (odd, n)), largest=True)
+    s, (u, v) = _in_order(t, s, u, block(t, v, (odd, n), (odd, n)))
     return u, s, v

@@ -40,7 +40,10 @@ class TileUnit:
         configuration: the memory that `configure` reads, by the shapes of the registers; None where nothing is
             configured.
         threads: that hold a tile together; row_bytes: that the distance of rows in memory is a multiple of; of twice as
-            many where a tile begins.
+            many where a tile begins, or of those of its row if these are fewer.
+        along_terms: whether operands are loaded sooner whose terms of a sum lie side by side.
+        in_memory: whether operands are read where they lie, in memory that all of the threads share; then no register
+            holds one, and they have to lie there as the behaviour's do.
     """
 
     names: Mapping[str, Mapping[str, str]]
@@ -50,6 +53,8 @@ class TileUnit:
     configuration: Callable[[Sequence[TileShape]], bytes] | None = None
     threads: int = 1
     row_bytes: int = 1
+    along_terms: bool = False
+    in_memory: bool = False
 
 
 class Form(Enum):

@@ -265,12 +265,8 @@ class Int:
         if (blocks := _blocks(rest, d)) is not None:
             g, whole, within = blocks
             return (whole % (d // g)) * g + within
-        if rest.const == 0 and len(rest.terms) == 1:
-            ((monomial, coefficient),) = rest.terms.items()
-            inner = monomial[0]
-            if coefficient == 1 and len(monomial) == 1 and isinstance(inner, Mod) and inner.divisor % d == 0:
-                return inner.value % d
-        return Int({(Mod(rest, d),): 1}, 0)
+        whole = _without_multiples(rest, d)
+        return Int({(Mod(rest, d),): 1}, 0) if whole is rest else whole % d
 
     def _divide(self, d: int) -> tuple[Int, Int]:
         """Splits off the part divisible by `d`: self = quotient * d + rest."""
@@ -442,6 +438,15 @@ def of(atom: Atom) -> Int:
     if atom.lo is not None and atom.lo == atom.hi:
         return Int({}, atom.lo)
     return Int({(atom,): 1}, 0)
+
+
+def _without_multiples(value: Int, divisor: int) -> Int:
+    """The integer with x in the place of x % n where n is a multiple of the divisor: its remainder is the same."""
+    for monomial, coefficient in value.terms.items():
+        (atom, *others) = monomial
+        if not others and isinstance(atom, Mod) and atom.divisor % divisor == 0:
+            value = value + (atom.value - Int({monomial: 1}, 0)) * coefficient
+    return value
 
 
 def _blocks(value: Int, divisor: int) -> tuple[int, Int, Int] | None:

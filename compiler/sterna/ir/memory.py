@@ -120,6 +120,9 @@ class Memory(Scope):
 
     Args:
         bytes: how many there are, for everything that has to fit at one time: of reach "block", those of one task.
+        asked_bytes: how many a task has that asks for them when it is launched, if that is more.
+        together_bytes: of reach "block", of all tasks that run together on a multiprocessor, each of which takes
+            `system_bytes` more than it has; 0: not known.
         alignment: of every buffer in it, a power of two; what is a part of the worker's scratch has at most 64.
         address_space: 0 where ordinary pointers reach it, else the number that LLVM gives to the address space.
         bytes_per_cycle: what it delivers in a cycle of the processor; of several memories, the one with more is faster.
@@ -129,6 +132,19 @@ class Memory(Scope):
     alignment: int = ALIGNMENT
     address_space: int = 0
     bytes_per_cycle: float = 4.0
+    asked_bytes: int = 0
+    together_bytes: int = 0
+    system_bytes: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most bytes that there are, for who asks for them."""
+        return max(self.bytes, self.asked_bytes)
+
+    def share(self, tasks: int) -> int:
+        """The bytes of each of so many tasks that run together on a multiprocessor; all that one may have where that is
+        not known."""
+        return min(self.most, self.together_bytes // tasks - self.system_bytes) if self.together_bytes else self.bytes
 
     @property
     def boundary(self) -> int:

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value, captured
-from sterna.ir.integer import ComputedSymbol, Int, Symbol, as_int
+from sterna.ir.integer import Atom, ComputedSymbol, Int, Symbol, as_int, symbol
 from sterna_runtime.advice import Advice, dims
+from sterna_runtime.dims import given_dimension
 
+#: What sizes may have to be multiples of: of images that are halved several times.
+DIVISORS = (1, 2, 4, 8, 16, 32, 64, 128)
 BIND = "bind_size"  # the operator that defines a size
 
 
@@ -97,12 +100,42 @@ def at_sizes(value: Any, sizes: Mapping[Symbol, int]) -> Any:
 def sizes_wanted(shape: Iterable[Int]) -> Advice | None:
     """What to do where these sizes must be known when the model is compiled; None where all of them are."""
     symbols = dict.fromkeys(s for size in shape for s in sorted(size.symbols(), key=lambda s: s.name))
-    given = {s.name: "<size>" for s in symbols if not isinstance(s, ComputedSymbol)}
+    given = {given_dimension(s.name)[0]: "<size>" for s in symbols if not isinstance(s, ComputedSymbol)}
     found = [s.name for s in symbols if isinstance(s, ComputedSymbol)]
     ways: list[Advice | str] = [Advice("one size: ", dims(given))] if given else []
     if found:
         ways.append(f"the size that the data decide ({', '.join(found)}) cannot be open here: declare it in the model")
     return Advice.join("; ", ways) if ways else None
+
+
+def multiples_wanted(shapes: Sequence[Sequence[Int]]) -> Advice | None:
+    """What to do where shapes have to fit one another that only do for multiples of some number, as where an image that
+    was halved is doubled and joined with what it was; None where that is not it."""
+    rows = [size for shape in shapes for size in shape if not size.is_const]
+    symbols = sorted({s for size in rows for s in size.symbols()}, key=lambda s: s.name)
+    if any(isinstance(s, ComputedSymbol) or s.hi is None for s in symbols):
+        return None
+    differing = [_different(rows, symbols, divisor) for divisor in DIVISORS]
+    fewest = min(differing)
+    divisor = DIVISORS[differing.index(fewest)]
+    given = {}
+    for s in symbols:
+        if _different(rows, [other for other in symbols if other != s], divisor) == fewest:
+            continue
+        name, known = given_dimension(s.name)
+        least, most = -(-(s.lo or 0) // divisor), (s.hi or 0) // divisor
+        if divisor > 1 and max(least, 1) <= most:
+            given[name] = (max(least, 1) * divisor * known, most * divisor * known, divisor * known)
+    return Advice(f"multiples of {max(d for *_, d in given.values())}: ", dims(given)) if given else None
+
+
+def _different(sizes: Iterable[Int], symbols: Iterable[Symbol], divisor: int) -> int:
+    """How many sizes differ where symbols are multiples of a number."""
+    values: dict[Atom, Int] = {}
+    for s in symbols:
+        least, most = -(-(s.lo or 0) // divisor), (s.hi or 0) // divisor
+        values[s] = symbol(f"{s.name}/{divisor}", least, most) * divisor
+    return len({size.substitute(values) for size in sizes})
 
 
 def _integers(attribute: Any) -> Iterator[Int]:

@@ -251,8 +251,9 @@ class _Count(ThreadPositions):
                 self._access(buffer, index, offsets[first : first + many], where, wide, every)
         for intrinsic in _applied(stmt):
             if intrinsic.tiles is not None:
-                # All threads of a subgroup have a part of each fragment.
-                at_once = self._by_subgroup(where.active, False).any(axis=-1).sum(axis=1, keepdims=True)
+                # All threads of a subgroup, or of a warpgroup, have a part of each fragment.
+                groups = self._by_subgroup(where.active, False, intrinsic.tiles.threads)
+                at_once = groups.any(axis=-1).sum(axis=1, keepdims=True)
                 products = prod(int(a.extent) for a in intrinsic.axes)
                 self.total.fragments += float((where.times * at_once).sum()) * products
             elif intrinsic.of_words:

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
-from sterna.ir.threads import THREADS, ThreadAxis
+from sterna.ir.threads import NUMBER, THREADS, ThreadAxis
 from sterna.loops import program as P
 from sterna.loops.digits import Elements, with_known_steps
 from sterna.loops.elements import part_of
 from sterna.loops.prove import Range
+from sterna.loops.residues import turns, turns_of
 from sterna.loops.touched import MOST_OF_TILE
 from sterna.te.position import depends_on_data
 
@@ -31,8 +32,6 @@ _BARRIER = P.Barrier("block")
 #: Elements of two statements that are compared one by one.
 MOST_COMPARED = 1 << 18
 _REMEMBERED = 32  # statements
-#: A symbol for the threads along each axis, whatever the loops over them are called.
-_NUMBER: dict[ThreadAxis, Symbol] = {axis: Symbol(axis, 0, None) for axis in THREADS}
 
 
 def with_barriers(body: P.Stmt) -> P.Stmt:
@@ -98,7 +97,8 @@ class _Use:
         numbers, guards: of the threads that touch them, as of a `_Place`.
         tile: elements from the first one on, in the order of a tile, that a subgroup of threads touches together; by
             `statement`. It may be any of its threads that touches one, but it always is the same one by that statement.
-        group: of the asynchronous copies that fill it, where they begin and where they are waited for.
+        group: of the asynchronous copies that fill it, where they begin and where they are waited for; waits: it is
+            where they are, for other threads from here on.
         loops: (first, iterations) of those around it, out to where it is compared.
     """
 
@@ -110,6 +110,7 @@ class _Use:
     tile: tuple[int, ...] = ()
     statement: P.Stmt | None = None
     group: int | None = None
+    waits: bool = False
     loops: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
 
     def within(self, loop: P.For) -> _Use:
@@ -153,6 +154,8 @@ class _Task:
         self.counts, self.lanes = P.thread_counts(body), P.subgroup(body)
         #: What asynchronous copies of a group fill: for other threads, when they have been waited for.
         self.filled: dict[int, set[P.Buffer]] = {}
+        #: The groups whose copies are in batches.
+        self.batched = {s.group for s in P.walk(body) if isinstance(s, P.Commit)}
         for s in P.walk(body):
             if isinstance(s, P.Copy) and s.asynchronous:
                 self.filled.setdefault(s.group, set()).add(s.destination)
@@ -181,11 +184,14 @@ class _Task:
         head: list[_Use] = []
         since: list[_Use] = []
         divided = False
-        for inner in s.stmts:
+        for n, inner in enumerate(s.stmts):
             stmt, uses = self.placed(inner, place)
             if isinstance(inner, P.LetIndex):
                 place = self.named(inner, place)
-            if not place.parted and self.meet(since, uses.head):
+            # What others have copied, too, is there behind the barrier, and what is copied next may replace what they
+            # have read before it.
+            waited = n > 0 and self.ends_batches(s.stmts[n - 1])
+            if not place.parted and (waited or self.meet(since, uses.head)):
                 out.append(_BARRIER)
                 since, divided = [], True
             out.append(stmt)
@@ -219,13 +225,13 @@ class _Task:
         """The place inside of a loop over threads."""
         assert s.kind in THREADS
         everyone = s.start == ZERO and s.extent.is_const and int(s.extent) == self.counts[s.kind]
-        number, numbers = of(_NUMBER[s.kind]) + s.start, place.numbers
+        number, numbers = of(NUMBER[s.kind]) + s.start, place.numbers
         if not everyone and s.start.is_const and s.extent.is_const:
             numbers = {**numbers, s.kind: (0, int(s.extent) - int(s.start))}
         return replace(
             place,
             known={**place.known, s.symbol: number},
-            varying=place.varying | {s.symbol, _NUMBER[s.kind]},
+            varying=place.varying | {s.symbol, NUMBER[s.kind]},
             parted=place.parted or not everyone,
             numbers=numbers,
         )
@@ -257,6 +263,10 @@ class _Task:
         every = (*parts[0].all, *parts[1].all)
         return stmt, _Uses(every, every)
 
+    def ends_batches(self, s: P.Stmt) -> bool:
+        """Whether a statement waits for batches of copies."""
+        return isinstance(s, P.Wait) and s.group in self.batched
+
     # -- what is touched
     def touched(self, s: P.Stmt, place: _Place) -> Iterable[_Use]:
         together = s if P.is_collective(s) else None
@@ -274,7 +284,7 @@ class _Task:
             yield from (replace(use, group=group) for use in self.use(s.destination, s.to, True, place, run))
         elif isinstance(s, P.Wait):
             for buffer in self.filled.get(s.group, ()):
-                yield from (replace(use, group=s.group) for use in self.use(buffer, None, True, place))
+                yield from (replace(use, group=s.group, waits=True) for use in self.use(buffer, None, True, place))
         elif isinstance(s, P.Instruction):
             for part in (*s.slices, s.result):
                 yield from self.use(part.buffer, None, part is s.result, place)
@@ -299,6 +309,7 @@ class _Task:
             (a.writes or b.writes)
             and a.buffer.meets(b.buffer)
             and not (a.buffer is b.buffer and a.group is not None and a.group == b.group and None in (a.index, b.index))
+            and not b.waits
             and not self.apart(a, b)
             for a in before
             for b in after
@@ -311,17 +322,33 @@ class _Task:
         if (known := with_known_steps([self.places(a), self.places(b)])) is not None:
             a, b = replace(a, index=known[0]), replace(b, index=known[1])
         first, second = self.elements(a), self.elements(b)
-        if first is None or second is None or first[0] != second[0]:
+        if first is None or second is None:
             return False
+        if first[0] != second[0]:
+            return self.in_other_slots(a, b, (first[0], second[0]))
         threads, places = (np.concatenate(each) for each in zip(first[1:], second[1:], strict=True))
         order = np.lexsort((threads, places))
         same = places[order][1:] == places[order][:-1]
         return not (same & (threads[order][1:] != threads[order][:-1])).any()
 
+    def in_other_slots(self, a: _Use, b: _Use, common: tuple[Int, Int]) -> bool:
+        """Whether the two lie in slots of a ring that are others in every iteration, which have so much in common."""
+
+        def apart(values: Mapping[Atom, Int]) -> bool:
+            assert a.index is not None
+            assert b.index is not None
+            first = self.elements(replace(a, index=a.index.substitute(values)))
+            second = self.elements(replace(b, index=b.index.substitute(values)))
+            if first is None or second is None or first[0] != second[0]:
+                return False
+            return not np.isin(first[2], second[2]).any()
+
+        return any(all(map(apart, turns(*known))) for known in turns_of(common))
+
     def places(self, use: _Use) -> Elements:
         """Where a use's elements lie, for proofs."""
         assert use.index is not None
-        ranges = {_NUMBER[axis]: Range(ZERO, as_int(count - 1)) for axis, count in self.counts.items()}
+        ranges = {NUMBER[axis]: Range(ZERO, as_int(count - 1)) for axis, count in self.counts.items()}
         ranges |= {s: Range(as_int(first), as_int(first + n - 1)) for s, (first, n) in use.loops.items()}
         last = use.index + max(use.tile, default=0)
         return Elements(use.index, last, tuple(limit - 1 - low for low, limit in use.guards), ranges)
@@ -338,9 +365,9 @@ class _Task:
         if int(np.prod(sizes, dtype=object)) > MOST_COMPARED:
             return None
         grid = np.indices(sizes, sparse=True)
-        values: dict[Atom, Any] = {_NUMBER[axis]: grid[n] for n, axis in enumerate(self.counts)}
+        values: dict[Atom, Any] = {NUMBER[axis]: grid[n] for n, axis in enumerate(self.counts)}
         if use.statement is not None:
-            values[_NUMBER["thread.x"]] = grid[0] * self.lanes
+            values[NUMBER["thread.x"]] = grid[0] * self.lanes
         for n, (symbol, (first, _)) in enumerate(use.loops.items()):
             values[symbol] = grid[len(counts) + n] + first
         common = part_of(index, index.symbols() - values.keys())

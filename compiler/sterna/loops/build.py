@@ -159,15 +159,15 @@ class ProgramBuilder:
             self.blocks.pop()
 
     @contextmanager
-    def loop(self, extent: Index, name: str = "i", start: Index = 0) -> Iterator[Int]:
-        """start <= i < extent, one after the other."""
+    def loop(self, extent: Index, name: str = "i", start: Index = 0, apart: bool = False) -> Iterator[Int]:
+        """start <= i < extent, one after the other, or, where they are apart, in vectors."""
         first, end = self._bound(start), self._bound(extent)
         hi = end.bounds()[1]
         symbol = Symbol(self._name(name), 0, None if hi is None else max(hi - 1, 0))
         with self._block() as body:
             yield of(symbol)
         if hi is None or hi > (first.bounds()[0] or 0):
-            self.emit(P.For(symbol, end, "serial", P.seq(*body), start=first))
+            self.emit(P.For(symbol, end, "serial", P.seq(*body), start=first, apart=apart))
 
     @contextmanager
     def tasks(self, count: IntLike, name: str = "task") -> Iterator[Int]:

@@ -44,23 +44,24 @@ def with_waits(body: P.Stmt) -> P.Stmt:
     """The program with a wait for every asynchronous copy that has none yet."""
     if not any(is_to_wait_for(s) for s in P.walk(body)):
         return body
-    placed, pending = _placed(body)
+    placed, pending = _placed(body, frozenset(s.group for s in P.walk(body) if isinstance(s, P.Commit)))
     return P.seq(placed, *_waits(pending))
 
 
-def _placed(stmt: P.Stmt) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
-    """A statement with waits inside, and the copies that may go on after it."""
+def _placed(stmt: P.Stmt, batched: frozenset[int]) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
+    """A statement with waits inside, and the copies that may go on after it; those of groups that are in batches have
+    waits already."""
     if is_to_wait_for(stmt):
-        return stmt, (stmt,)
+        return stmt, () if stmt.group in batched else (stmt,)
     if isinstance(stmt, P.Seq):
-        return _sequence(stmt)
+        return _sequence(stmt, batched)
     if not (inside := P.children(stmt)):
         return stmt, ()
     pending: tuple[P.Copy, ...] = ()
 
     def branch(s: P.Stmt) -> P.Stmt:
         nonlocal pending
-        placed, going_on = _placed(s)
+        placed, going_on = _placed(s, batched)
         if isinstance(stmt, P.Tiles):
             pending = going_on
             return placed
@@ -92,7 +93,7 @@ def is_to_wait_for(stmt: P.Stmt) -> TypeGuard[P.Copy]:
     return isinstance(stmt, P.Copy) and stmt.asynchronous and not stmt.fetched
 
 
-def _sequence(stmt: P.Seq) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
+def _sequence(stmt: P.Seq, batched: frozenset[int]) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
     out: list[P.Stmt] = []
     pending: tuple[P.Copy, ...] = ()
     for s in stmt.stmts:
@@ -100,7 +101,7 @@ def _sequence(stmt: P.Seq) -> tuple[P.Stmt, tuple[P.Copy, ...]]:
             pending = tuple(c for c in pending if c.group != s.group)
         due = tuple(c for c in pending if _leaves(s) or _meets(s, c))
         out += _waits(due)
-        placed, going_on = _placed(s)
+        placed, going_on = _placed(s, batched)
         out.append(placed)
         # A wait is for all copies of the group.
         groups = {c.group for c in due}

@@ -14,12 +14,13 @@ gives positions such steps: of rows of an open length, where every element is kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd, prod
 
 from sterna.ir.extremum import Extremum
-from sterna.ir.integer import ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.ir.remainders import rejoined
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
@@ -95,14 +96,21 @@ def apart_by_number(accesses: Sequence[Access], task: Symbol, n_tasks: Int, coun
         return False
     threads = [{s: n for s, (axis, n) in a.place.threads.items() if axis == axes[0]} for a in accesses]
     elements, number = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses], Symbol("number", 0, None)
-    for first in _first_tasks(elements, task):
-        count = counts[axes[0]]
+    few = {_reached(each.known, own, counts[axes[0]]) for each, own in zip(elements, threads, strict=True)}
+    for first, count in product(_first_tasks(elements, task), dict.fromkeys((max(few), counts[axes[0]]))):
         begin = of(number) - (of(task) - first) * count
         values: dict[Atom, Int] = {task: first + of(number) // count}  # what is made of a task's number alone
         numbered = [each.numbered(begin, own).at(values) for each, own in zip(elements, threads, strict=True)]
         if _known_by(number, numbered):
             return True
     return False
+
+
+def _reached(known: Sequence[Int], threads: Mapping[Symbol, int], count: int) -> int:
+    """How many threads reach elements, the first ones: fewer than there are where a condition says so, as where other
+    outputs have more."""
+    ends = ((fact + of(s), first) for s, first in threads.items() for fact in known)
+    return min([count, *(max(1, int(end) + 1 - first) for end, first in ends if end.is_const)])
 
 
 def _first_tasks(elements: Sequence[Elements], task: Symbol) -> list[Int]:
@@ -145,9 +153,9 @@ def _decided(elements: Elements, task: Symbol, n_tasks: Int) -> Elements:
     return elements
 
 
-def _beside_each_other(elements: Sequence[Elements], number: Symbol) -> list[Elements]:
+def _beside_each_other(elements: Sequence[Elements], numbers: Collection[Symbol]) -> list[Elements]:
     """Less what all positions have in common, as the place of the first element in its storage."""
-    varying = {number, *(s for each in elements for s in each.ranges)}
+    varying = {*numbers, *(s for each in elements for s in each.ranges)}
     fixed = {m for each in elements for m in each.first.terms if _is_fixed(Int({m: 1}, 0), varying)}
     least = {m: min(each.first.terms.get(m, 0) for each in elements) for m in fixed}
     common = Int({m: c for m, c in least.items() if c}, min(each.first.const for each in elements))
@@ -156,12 +164,26 @@ def _beside_each_other(elements: Sequence[Elements], number: Symbol) -> list[Ele
 
 def _known_by(number: Symbol, elements: Sequence[Elements]) -> bool:
     """Whether elements at the same position are of one number."""
-    elements, digits = _beside_each_other(elements, number), [number]
-    ranges: dict[Symbol, Range] = {}  # of remainders: how great a quotient is, positions say
+    found = _in_digits({number: None}, elements)
+    return found is not None and _apart(*found)
+
+
+def _in_digits(
+    numbers: Mapping[Symbol, Range | None], elements: Sequence[Elements]
+) -> tuple[list[Elements], list[Symbol], dict[Symbol, Range]] | None:
+    """Elements less what all have in common, with the digits of some numbers for these; the digits, and the ranges of
+    those of which they are known. None of too many digits.
+
+    Args:
+        numbers: with what their ranges are known to be.
+    """
+    digits, ranges = [*numbers], {number: r for number, r in numbers.items() if r is not None}
+    elements = _beside_each_other(elements, numbers)
+    # Of remainders: how great a quotient is, positions say.
     while (found := _division(elements, digits)) is not None:
         atom, digit, divisor = found
         if len(digits) == MOST_DIGITS:
-            return False
+            return None
         high, low = Symbol(f"{digit.name}_high", 0, None), Symbol(f"{digit.name}_low", 0, _most(divisor))
         values: dict[Atom, Int] = {digit: of(high) * divisor + of(low)}
         if isinstance(atom, Quotient):
@@ -172,7 +194,103 @@ def _known_by(number: Symbol, elements: Sequence[Elements]) -> bool:
         ranges[low] = Range(ZERO, divisor - 1)
         if (whole := ranges.pop(digit, None)) is not None and divisor.is_const:
             ranges[high] = Range(ZERO, whole.greatest // int(divisor))
-    return _apart(elements, digits, ranges)
+    return [*elements], digits, ranges
+
+
+def rows_of_tasks(
+    accesses: Sequence[Access], task: Symbol, n_tasks: Int, counts: Mapping[ThreadAxis, int]
+) -> list[Int] | None:
+    """The position of each among those of its task, by numbers alone, where tasks have tiles of rows that are taken
+    apart by open sizes: elements of one position are of one task, and at one of these positions. None where that is not
+    proved.
+
+    Args:
+        accesses: to one buffer; task: the symbol of a task's number; counts: threads along each axis.
+    """
+    elements = [_decided(elements_of(a, counts), task, n_tasks) for a in accesses]
+    number, column = Symbol("number", 0, None), Symbol("column", 0, None)
+    own, numbered, parts = list[Int](), list[Elements](), dict[Atom, Int]()
+    begin, across = ZERO, ONE
+    for each in (_threads_apart(e, parts) for e in elements):
+        tile = _tile_of_rows(each, task)
+        if tile is None or (own and (tile.begin, tile.across) != (begin, across)):
+            return None
+        begin, across = tile.begin, tile.across
+        own.append(tile.row)
+        numbered.append(each.with_digits({tile.replaced: of(number) - (tile.begin + tile.row) + of(tile.replaced)}))
+        if across != ONE:
+            numbered[-1] = numbered[-1].with_digits({a: of(column) for a in (of(task) % int(across)).atoms()})
+        if task in numbered[-1].first.symbols() | numbered[-1].last.symbols():
+            return None
+    found = _in_digits({number: None, **({column: Range(ZERO, across - 1)} if across != ONE else {})}, numbered)
+    if found is None:
+        return None
+    rest, digits, ranges = found
+    while digits:
+        for digit in digits:
+            others = [d for d in digits if d != digit]
+            less = _without_digit(rest, digit, others, {d: ranges[d] for d in others if d in ranges})
+            if less is not None:
+                break
+        else:
+            return None
+        rest, digits = less, others
+    reach = [_reach(each.last, each.ranges) for each in rest]
+    if None in reach:
+        return None
+    width = 1 + max(n for n in reach if n is not None)
+    return [(row * width + each.first).substitute(parts) for row, each in zip(own, rest, strict=True)]
+
+
+def _threads_apart(elements: Elements, parts: dict[Atom, Int]) -> Elements:
+    """With d * high + low for the numbers of threads that positions have quotients of by a number d; what these are of
+    the threads is noted in `parts`."""
+    for atom in [a for a in elements.first.atoms() if isinstance(a, FloorDiv)]:
+        found = next((s for s in elements.ranges if atom.value == of(s)), None)
+        if found is None or elements.ranges[found].least != ZERO or not elements.ranges[found].greatest.is_const:
+            continue
+        most = int(elements.ranges[found].greatest)
+        high, low = Symbol(found.name, 0, most // atom.divisor), Symbol(found.name, 0, atom.divisor - 1)
+        thread = of(found).substitute(parts)
+        parts |= {high: thread // atom.divisor, low: thread % atom.divisor}
+        ranges = {s: r for s, r in elements.ranges.items() if s != found}
+        ranges |= {s: Range(ZERO, as_int(s.hi or 0)) for s in (high, low)}
+        elements = replace(elements.with_digits({found: of(high) * atom.divisor + of(low)}), ranges=ranges)
+    return elements
+
+
+@dataclass(frozen=True)
+class _TileOfRows:
+    """A row of a task: `begin` + `row`, where `begin` is the first one of its tile.
+
+    Args:
+        replaced: an atom that `row` has once; across: tiles of a row, which tasks side by side have.
+    """
+
+    begin: Int
+    row: Int
+    replaced: Atom
+    across: Int
+
+
+def _tile_of_rows(elements: Elements, task: Symbol) -> _TileOfRows | None:
+    """What a position is made of by the quotients of: begin + row, where the rows of a task are those up to the first
+    one of the next."""
+    for dividend in (a.dividend for a in elements.first.atoms() if isinstance(a, Quotient)):
+        begin = Int({m: c for m, c in dividend.terms.items() if task in Int({m: 1}, 0).symbols()}, 0)
+        row = dividend - begin
+        (monomial, size), *more = [*begin.terms.items()] or [((), 0)]
+        if more or len(monomial) != 1 or size < 1 or not row.symbols() <= elements.ranges.keys():
+            continue
+        (atom,) = monomial
+        across = as_int(atom.divisor) if isinstance(atom, FloorDiv) and atom.value == of(task) else ONE
+        if atom != task and across == ONE:
+            continue
+        once = (m[0] for m, c in row.terms.items() if len(m) == 1 and c == 1)
+        within = all(at_least_zero(end, elements.ranges, elements.known) for end in (row, size - 1 - row))
+        if within and (replaced := next(once, None)) is not None:
+            return _TileOfRows(begin, row, replaced, across)
+    return None
 
 
 def elements_of(access: Access, counts: Mapping[ThreadAxis, int]) -> Elements:

@@ -10,6 +10,7 @@ from sterna.loops import program as P
 from sterna.loops.barriers import with_barriers
 from sterna.loops.copies import with_waits
 from sterna.loops.first_terms import first_terms
+from sterna.loops.limits import as_extremum
 from sterna.loops.math import expand_math
 from sterna.loops.quotients import divide_by_floats
 from sterna.loops.races import verify_threads
@@ -49,11 +50,13 @@ class Arithmetic:
         rounded: what it has instructions for that round (`targets.target`).
         rootless: the types whose square roots it has no instruction for (`targets.features`).
         doubles: whether sines and cosines of float32 reduce their arguments in float64; else by integers.
+        comparisons: whether vectors of floats are compared; else what limits them is their extrema.
     """
 
     rounded: frozenset[str] = frozenset()
     rootless: frozenset[str] = frozenset()
     doubles: bool = True
+    comparisons: bool = True
 
 
 PLAIN = Arithmetic()
@@ -86,7 +89,8 @@ def _expand(stmt: P.Stmt, memo: dict[Expr, Expr], has: Arithmetic) -> P.Stmt:
     if (value := P.value_of(stmt)) is not None:
         if (done := memo.get(value)) is None:
             done = _arithmetic(value, has)
-            memo[value] = done = rewrite(done, lambda node: _root(node, has.rootless)) if has.rootless else done
+            done = rewrite(done, lambda node: _root(node, has.rootless)) if has.rootless else done
+            memo[value] = done = done if has.comparisons else rewrite(done, as_extremum)
         stmt = P.with_value(stmt, done)
     return P.map_children(stmt, lambda s: _expand(s, memo, has))
 

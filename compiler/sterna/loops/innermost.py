@@ -17,6 +17,7 @@ from sterna.loops.tensorize import (
     Uses,
     accumulators_of,
     memory_statement,
+    stored_tile,
     tile_statement,
     vector_statement,
 )
@@ -57,12 +58,39 @@ class InnermostLoops(Storage):
         try:
             if tiles:
                 bound = (n for leaf, n in cursor.nest.bound.items() if s.annotations.get(leaf) == "unrolled")
-                written_out = {symbol for n in bound for symbol in n.symbols()}
+                written_out = None if s.keeps_tiles else {symbol for n in bound for symbol in n.symbols()}
                 return tile_statement(cursor.phase, self.tiles.get(s.name), uses, written_out)
             return vector_statement(uses) if vectors else memory_statement(uses, self.unique)
         except ScatteredOperandError as problem:
             fix = "split by a constant that divides the extent, pack or copy the operand, or reorder its axes"
             self.refuse(f"{t.intrinsic.name} in stage {s.name}: {problem}", fix)
+
+    def _tile_stored(self, cursor: Cursor) -> Stmt:
+        """The innermost loops of a stage that stores tiles."""
+        nest, s = cursor.nest, cursor.nest.stage
+        assert s.from_tiles is not None
+        assert isinstance(s.body, E.Load)
+        source = self.stages.get(s.body.tensor.name)
+        if source is None or source.tensorized is None or not source.keeps_tiles:
+            self.refuse(
+                f"{s.body.tensor.name} is in no tiles, and {s.name} stores some", "place it in the scope fragment"
+            )
+        intrinsic = source.tensorized.intrinsic
+        sizes = [int(n) for n in intrinsic.behaviour.shape]
+        if [nest.extent(axis) for axis in s.from_tiles] != sizes:
+            self.refuse(f"{' and '.join(s.from_tiles)} are no tiles of {sizes[0]} x {sizes[1]}", "split axes by that")
+        symbols = [self.symbol(s, axis, n) for axis, n in zip(s.from_tiles, sizes, strict=True)]
+        nest.bound.update({axis: of(symbol) for axis, symbol in zip(s.from_tiles, symbols, strict=True)})
+        nest.unfuse(lambda part, index, extent: index)
+        values = self._axis_values(nest)
+        load = self.resolved(s.body, values)
+        store = self._write(s.name, tuple(values[a] for a in s.tensor.axes), load)
+        assert isinstance(store, P.Store)
+        assert isinstance(load, E.Load)
+        try:
+            return stored_tile(store, load, intrinsic, (symbols[0], sizes[0]), symbols[1])
+        except ScatteredOperandError as problem:
+            self.refuse(f"tiles in stage {s.name}: {problem}", "let rows and lanes of tiles be those of the storage")
 
     def _first_vectors(self, cursor: Cursor) -> Stmt:
         """What the accumulators of an intrinsic over vectors begin with: plain vectors."""

@@ -118,7 +118,7 @@ class Run:
             self.instruction(s)
         elif isinstance(s, P.Prefetch):
             self.places(s.buffer, self.array(s.buffer), self.position(s.index), 1, 1)
-        elif not isinstance(s, (P.Declare, P.Barrier, P.Wait)):
+        elif not isinstance(s, (P.Declare, P.Barrier, P.Commit, P.Wait, P.Settle)):
             raise self.error(f"no such statement: {type(s).__name__}")
 
     def chosen(self, s: P.If | P.Branch) -> P.Stmt | None:

@@ -11,7 +11,7 @@ from sterna.ir.division import ceil_div
 from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, of
 from sterna.loops.values import Buffer
 from sterna.schedule.decisions import Fuse, RaggedTail, Split, StageSchedule
-from sterna.te.position import quotient
+from sterna.te.position import divided
 from sterna.te.tensor import Tensor
 
 
@@ -241,8 +241,7 @@ class Nest:
             if value is None:
                 continue
             size = as_int(r.pitch) if r.pitch else self.extent(r.second)
-            first = quotient(value, size)
-            second = value % size if size.is_const else value - first * size
+            first, second = divided(value, size)
             for part, index in ((r.first, first), (r.second, second)):
                 simple = not index.terms or (len(index.terms) == 1 and isinstance(next(iter(index.terms))[0], Symbol))
                 self.bound[part] = index if simple else name(part, index, self.extent(part))

@@ -32,7 +32,7 @@ from sterna.loops.inline import producers_first
 from sterna.loops.innermost import InnermostLoops
 from sterna.loops.nest import Cursor, Nest, Phase, Region, Remainder, Tile, multiple, whole
 from sterna.loops.partition import parts_of
-from sterna.loops.pipelines import UnpipelinedError, pipelined
+from sterna.loops.pipelines import Ring, UnpipelinedError, pipelined
 from sterna.loops.program import Buffer, Stmt, most, seq
 from sterna.loops.regions import infer_regions
 from sterna.schedule.decisions import Ahead, RaggedTail, Split, StageSchedule
@@ -210,6 +210,8 @@ class Nests(InnermostLoops):
         leaf = cursor.leaf
         if s.tensorized is not None and leaf == s.tensorized.first:
             return self._tensorized(cursor)
+        if s.from_tiles is not None and leaf == s.from_tiles[0]:
+            return self._tile_stored(cursor)
         if (axis := nest.to_cut(leaf)) is not None:
             return self._parts(cursor, axis)
         if nest.settled(leaf):
@@ -224,7 +226,7 @@ class Nests(InnermostLoops):
                     phases.append(Phase.UPDATE)
                 if s.across:
                     phases.append(Phase.COMBINE)
-                if s.name in self.tiles:
+                if s.name in self.tiles and not s.keeps_tiles:
                     phases.append(Phase.STORE)
                 parts = [self._level(cursor.during(phase)) for phase in phases]
                 self.places = saved
@@ -259,19 +261,15 @@ class Nests(InnermostLoops):
         return self._pipelined(s, leaf, loop) if leaf in s.pipelined else loop
 
     def _pipelined(self, s: StageSchedule, leaf: str, loop: P.For) -> Stmt:
-        """A loop that brings what later iterations read, in buffers behind all that the loop has."""
-
-        def group() -> int:
-            self.groups += 1
-            return self.groups - 1
-
+        """A loop that brings what later iterations read, in rings behind all else that the loop has."""
         within = [a.buffer for a in P.walk(loop.body) if isinstance(a, P.Alloc)]
-        more: list[Buffer] = []
+
+        def rings(filled: Sequence[Buffer], depth: int) -> list[Ring]:
+            return self.rings(filled, depth, [b for b in within if b not in filled])
+
+        self.groups += 1
         try:
-            name = self.unique(loop_name(s, f"{leaf}.round"))
-            return pipelined(
-                loop, s.pipelined[leaf], lambda b: self.behind(b, [*within, *more], more.append), group, name
-            )
+            return pipelined(loop, s.pipelined[leaf], rings, self.groups - 1, self.unique)
         except UnpipelinedError as problem:
             self.refuse(f"{leaf} of stage {s.name} is no pipeline: {problem}", "place what it reads at that axis")
 
@@ -413,6 +411,9 @@ class Nests(InnermostLoops):
         """What a reduction keeps beside its result: argmin and argmax the extreme value so far, others their tiles."""
         body, s = self.bodies[nest.stage.name], nest.stage
         assert isinstance(body, Reduce)
+        if s.keeps_tiles:
+            self.tiles[s.name] = self.places[s.name].buffer
+            return [], {}
         if s.tensorized is not None and s.tensorized.row:
             unit = s.tensorized.intrinsic.tiles
             scope = FRAGMENT if unit is not None and unit.threads > 1 else TILE

@@ -1,41 +1,74 @@
-"""Loops whose iterations bring what the next ones read while they compute: software pipelines over several buffers.
+"""Loops whose iterations bring what later ones read while they compute: software pipelines over several buffers.
 
-    bring 0                                   into the first of two buffers
-    for n < count - 1
-      bring n + 1                             into the other one
+    bring 0 ... depth - 2                     each into a slot of its own
+    for n < count
+      wait for what was brought for n
+      bring n + depth - 1                     into the slot that n - 1 has read, if there are so many iterations
       compute n
-    compute count - 1
 
-What an iteration fills before it computes is brought `depth - 1` iterations earlier, into buffers that take turns. The
-loop is written out by as many iterations as there are buffers, so that each statement names one of them: whoever asks
-which elements meet, as barriers and the verifier do, finds buffers apart, and one barrier an iteration is enough.
-Asynchronous copies are waited for at the end of the iteration before the one that reads them.
+What an iteration fills before it computes is brought `depth - 1` iterations earlier. Its buffers are rings of `depth`
+slots, n % depth the slot of iteration n: the loop is written once, however deep the pipeline is, and one barrier an
+iteration is enough. Whoever asks which elements meet, as barriers and the verifier do, tells slots apart by what n
+leaves divided by `depth` (`loops.residues`).
+
+Asynchronous copies of an iteration are a batch, of which the last `depth` - 2 may go on while one computes. What
+threads bring by loads they load into registers before the iteration computes, and store behind it: a thread that stores
+waits for what it has loaded, and would compute nothing meanwhile.
+
+A product of what lies in memory goes on while the next iteration begins, behind which it has ended (`P.Settle`). So its
+slot is free an iteration later, and what is brought is so `depth - 2` iterations earlier: with fewer than four slots
+that would be too late, and each product is waited for.
+
+With one slot there is nothing but these registers: threads store when all of them have computed, a barrier more for
+each iteration. The memory of a second slot can hold twice as long an iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
-from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
+from sterna.ir.integer import ONE, ZERO, Int, Symbol, as_int, of
+from sterna.ir.memory import REGISTER
+from sterna.ir.threads import THREADS
 from sterna.loops import program as P
 from sterna.loops.copies import is_to_wait_for
 from sterna.loops.unroll import Copies
+from sterna.te import expr as E
+
+#: Elements that a thread has in registers on their way to a buffer, at most.
+MOST_ON_THE_WAY = 16
+#: Slots from which on a product goes on.
+LEAST_SLOTS = 4
 
 
 class UnpipelinedError(Exception):
     """A loop that cannot be pipelined, and why."""
 
 
+@dataclass(frozen=True)
+class Ring:
+    """A buffer of several slots, so many elements each."""
+
+    buffer: P.Buffer
+    each: int
+
+
 def pipelined(
-    loop: P.For, depth: int, another: Callable[[P.Buffer], P.Buffer], group: Callable[[], int], name: str
+    loop: P.For,
+    depth: int,
+    rings: Callable[[Sequence[P.Buffer], int], Sequence[Ring]],
+    group: int,
+    unique: Callable[[str], str],
 ) -> P.Stmt:
     """A serial loop as a pipeline.
 
     Args:
-        depth: buffers for each that an iteration fills and reads; no more than there are iterations.
-        another: makes one more buffer like one.
-        group: gives a number that no asynchronous copy has; name: of the loop's symbol.
+        depth: slots for each buffer that an iteration fills and reads; no more than there are iterations. Of one, what
+            the next iteration reads is in registers while this one computes.
+        rings: makes them of buffers, with so many slots.
+        group: of what is copied asynchronously; no other copy has it. unique: gives a name that nothing else has.
 
     Raises:
         UnpipelinedError: it brings nothing, or its length is not known.
@@ -43,45 +76,56 @@ def pipelined(
     if not loop.extent.is_const or loop.start != ZERO:
         raise UnpipelinedError("its number of iterations is not constant")
     count = int(loop.extent)
-    depth = min(depth, count)
-    if depth < 2:
+    if count < 2:
         return loop
+    depth = min(depth, count)
     bring, compute, filled = _parts(loop.body)
-    slots = {b: [b, *(another(b) for _ in range(depth - 1))] for b in filled}
-    begun = dict.fromkeys(c.group for c in P.walk(bring) if is_to_wait_for(c))
-    groups = {g: [group() for _ in range(depth)] for g in begun}
+    load, store, registers = _on_the_way(bring, unique)
+    if depth == 1 and any(P.written(s) in filled for s in P.walk(load)):
+        return loop  # more than there are registers for
+    slots = dict(zip(filled, rings(filled, depth), strict=True))
+    copies, settled = any(is_to_wait_for(c) for c in P.walk(bring)), depth >= LEAST_SLOTS and _products(compute) == 1
+    ahead = max(1, depth - 1 - settled)
     names: dict[str, int] = {}
 
-    def at(part: P.Stmt, n: Int, slot: int) -> P.Stmt:
-        """A part of an iteration, on the buffers whose turn it is."""
-        values: dict[Atom, Int] = {loop.symbol: n}
-        made = Copies(values, {b: each[slot] for b, each in slots.items()}, {}, names, {}).stmt(part)
-        return _in_groups(made, {g: each[slot] for g, each in groups.items()})
+    def at(part: P.Stmt, n: Int) -> P.Stmt:
+        """A part of an iteration, in its slot."""
+        behind = {b: n % depth * ring.each for b, ring in slots.items()}
+        made = Copies({loop.symbol: n}, {b: r.buffer for b, r in slots.items()}, {}, names, {}, behind).stmt(part)
+        return _in_group(made, group)
 
-    def waits(slot: int) -> list[P.Stmt]:
-        return [P.Wait(each[slot]) for each in groups.values()]
+    def while_there_are(n: Int, part: P.Stmt) -> Sequence[P.Stmt]:
+        return [P.If(n, as_int(count), at(part, n))] if P.members(part) else []
 
-    ahead = depth - 1
+    batch = [P.Commit(group)] if copies else []
+    first = Symbol(unique(f"{loop.symbol.name}_first"), 0, ahead - 1)
+    n = of(loop.symbol)
+    begin = P.seq(at(bring, of(first)), *batch)
+    body = [
+        *([P.Wait(group, going_on=ahead - 1)] if copies else []),
+        *while_there_are(n + ahead, load),
+        *batch,
+        at(compute, n),
+        *([P.Settle(going_on=1)] if settled else []),
+        *while_there_are(n + ahead, store),
+    ]
+    return P.seq(
+        *(P.Alloc(ring.buffer) for ring in slots.values()),
+        *(P.Alloc(b) for b in registers),
+        # Written once, too.
+        P.For(first, as_int(ahead), "serial", begin, rolled=True) if ahead > 1 else begin,
+        loop.changed(body=P.seq(*body)),
+        *([P.Settle()] if settled else []),
+    )
 
-    def step(n: Int, turn: int) -> list[P.Stmt]:
-        """An iteration that brings and computes; its turn is its number, but for whole rounds."""
-        brought = at(bring, n + ahead, (turn + ahead) % depth)
-        return [brought, at(compute, n, turn % depth), *waits((turn + 1) % depth)]
 
-    out: list[P.Stmt] = [P.Alloc(b) for each in slots.values() for b in each]
-    out += (at(bring, as_int(n), n) for n in range(ahead))
-    out += waits(0)
-    rounds, rest = divmod(count - ahead, depth)
-    if rounds > 1:
-        turn = Symbol(name, 0, rounds - 1)
-        body = P.seq(*(s for u in range(depth) for s in step(of(turn) * depth + u, u)))
-        out.append(P.For(turn, as_int(rounds), "serial", body))
-    first = rounds * depth if rounds > 1 else 0
-    for n in range(first, rounds * depth + rest):
-        out += step(as_int(n), n)
-    for n in range(count - ahead, count):
-        out += [at(compute, as_int(n), n % depth), *(waits((n + 1) % depth) if n + 1 < count else ())]
-    return P.seq(*out)
+def _products(compute: P.Stmt) -> int:
+    """How many products of what lies in memory there are of each thread."""
+    if isinstance(compute, P.For) and compute.kind not in THREADS:
+        extent = compute.extent - compute.start
+        return _products(compute.body) * (int(extent) if extent.is_const else 2)
+    own = (value := P.value_of(compute)) is not None and P.is_product_in_memory(value)
+    return own + sum(map(_products, P.children(compute)))
 
 
 def _parts(body: P.Stmt) -> tuple[P.Stmt, P.Stmt, Sequence[P.Buffer]]:
@@ -114,6 +158,62 @@ def _parts(body: P.Stmt) -> tuple[P.Stmt, P.Stmt, Sequence[P.Buffer]]:
     return P.seq(*bring), P.seq(*kept, *compute), filled
 
 
+def _on_the_way(bring: P.Stmt, unique: Callable[[str], str]) -> tuple[P.Stmt, P.Stmt, list[P.Buffer]]:
+    """What brings as two parts, loads into registers first, and the stores of those; and the registers."""
+    first: list[P.Stmt] = []
+    then: list[P.Stmt] = []
+    registers: list[P.Buffer] = []
+    for s in P.members(bring):
+        store = _only_store(s)
+        loops = [loop for loop in P.walk(s) if isinstance(loop, P.For) and loop.kind not in THREADS]
+        many = prod(int(loop.extent) if loop.extent.is_const else MOST_ON_THE_WAY + 1 for loop in loops)
+        if store is None or many > MOST_ON_THE_WAY or any(loop.start != ZERO for loop in loops):
+            first.append(s)
+            then += [s] if isinstance(s, P.LetIndex) else []
+            continue
+        own = P.Buffer(unique(f"{store.buffer.name}_next"), store.value.dtype, (as_int(many),), (ONE,), many, REGISTER)
+        place = ZERO
+        for loop in loops:
+            place = place * loop.extent + of(loop.symbol)
+        registers.append(own)
+        nest = _threads_outside(s)
+        first.append(_with_store(nest, P.Store(own, place, store.value)))
+        then.append(_with_store(nest, replace(store, value=E.Load(own.dtype, tensor=own, indices=(place,)))))
+    return P.seq(*first), P.seq(*then), registers
+
+
+def _threads_outside(s: P.Stmt) -> P.Stmt:
+    """A nest of loops that wait for nothing with those over threads outermost, so that what is written out for each
+    element of a thread stands in one of them."""
+    threads, others, inner = list[P.For](), list[P.For](), s
+    while isinstance(inner, P.For):
+        (threads if inner.kind in THREADS else others).append(inner)
+        inner = inner.body
+    for loop in reversed((*threads, *others)):
+        inner = loop.changed(body=inner)
+    return inner
+
+
+def _only_store(s: P.Stmt) -> P.Store | None:
+    """The store of elements in a nest that threads share and that does nothing else."""
+    inner = [*P.walk(s)]
+    stores = [each for each in inner if isinstance(each, P.Store)]
+    plain = all(
+        isinstance(each, (P.For, P.LetIndex, P.Seq, P.Store)) or (isinstance(each, P.If) and each.otherwise is None)
+        for each in inner
+    )
+    shared = any(isinstance(each, P.For) and each.kind in THREADS for each in inner)
+    return stores[0] if plain and shared and len(stores) == 1 and not stores[0].rows else None
+
+
+def _with_store(s: P.Stmt, store: P.Store) -> P.Stmt:
+    """A nest around another store, whose loops are written out but for those over threads and lanes."""
+    if isinstance(s, P.Store):
+        return store
+    done = P.map_children(s, lambda inner: _with_store(inner, store))
+    return done.changed(kind="unrolled") if isinstance(done, P.For) and done.kind == "serial" else done
+
+
 def _computes(s: P.Stmt, own: Sequence[P.Buffer], written: set[P.Buffer]) -> bool:
     """Whether a statement does more than fill buffers of the iteration from what the loop leaves alone."""
     fills = {buffer for inner in P.walk(s) if (buffer := P.written(inner)) is not None}
@@ -122,7 +222,8 @@ def _computes(s: P.Stmt, own: Sequence[P.Buffer], written: set[P.Buffer]) -> boo
     return named or not fills or not fills <= {*own} or not reads.isdisjoint(written)
 
 
-def _in_groups(stmt: P.Stmt, groups: Mapping[int, int]) -> P.Stmt:
-    if isinstance(stmt, P.Copy) and stmt.group in groups:
-        return replace(stmt, group=groups[stmt.group])
-    return P.map_children(stmt, lambda s: _in_groups(s, groups)) if groups else stmt
+def _in_group(stmt: P.Stmt, group: int) -> P.Stmt:
+    """A statement whose asynchronous copies, which nobody waits for yet, are of one group."""
+    if is_to_wait_for(stmt):
+        return replace(stmt, group=group)
+    return P.map_children(stmt, lambda s: _in_group(s, group))

@@ -30,6 +30,7 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         start = "" if s.start == 0 else f"{s.start} <= "
         facts: list[str] = [] if s.kind == "serial" else [s.kind]
         facts += ["stays rolled"] if s.rolled else []
+        facts += ["apart"] if s.apart else []
         told = f"  ({', '.join(facts)})" if facts else ""
         lines.append(f"{pad}for {start}{s.symbol.name} < {s.extent}{told}")
         _stmt(s.body, depth + 1, lines)
@@ -80,7 +81,13 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{position_text(s.index, 1, 1, None, 0, 0)}]")
     elif isinstance(s, P.Wait):
-        lines.append(f"{pad}wait for group {s.group}")
+        but = f", but for its last {s.going_on} batches" if s.going_on else ""
+        lines.append(f"{pad}wait for group {s.group}{but}")
+    elif isinstance(s, P.Commit):
+        lines.append(f"{pad}a batch of group {s.group}")
+    elif isinstance(s, P.Settle):
+        but = f", but for the last {s.going_on}" if s.going_on else ""
+        lines.append(f"{pad}wait for products{but}")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")
 

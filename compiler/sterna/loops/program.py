@@ -18,6 +18,7 @@ from sterna.loops.statements import (
     Barrier,
     Branch,
     Break,
+    Commit,
     Copy,
     Declare,
     For,
@@ -30,6 +31,7 @@ from sterna.loops.statements import (
     Reach,
     Require,
     Seq,
+    Settle,
     Slice,
     Stmt,
     Store,
@@ -133,6 +135,11 @@ def is_collective(stmt: Stmt) -> bool:
     return isinstance(stmt, (Let, Assign)) and stmt.variable.threads > 1
 
 
+def is_product_in_memory(value: Expr) -> bool:
+    """Whether a value is a product whose operands are read where they lie, until a `Settle`."""
+    return isinstance(value, Apply) and value.intrinsic.tiles is not None and value.intrinsic.tiles.in_memory
+
+
 def subgroup(body: Stmt) -> int:
     """How many threads, neighbours along x, hold tiles together; 1 where none are held so."""
     for s in walk(body):
@@ -142,6 +149,12 @@ def subgroup(body: Stmt) -> int:
             assert s.value.intrinsic.tiles is not None
             return s.value.intrinsic.tiles.threads
     return 1
+
+
+def held(body: Stmt) -> int:
+    """Registers of 32 bits of a thread that hold tiles together with those of other threads."""
+    found = [(sum(rows * n for rows, n in s.shapes), s.intrinsic.tiles) for s in walk(body) if isinstance(s, Tiles)]
+    return max((n // (4 * tiles.threads) for n, tiles in found if tiles is not None and tiles.threads > 1), default=0)
 
 
 def exchanged(body: Stmt) -> int:
@@ -300,6 +313,7 @@ __all__ = [
     "Break",
     "Broadcast",
     "Buffer",
+    "Commit",
     "Copy",
     "Declare",
     "Exchange",
@@ -316,6 +330,7 @@ __all__ = [
     "Read",
     "Require",
     "Seq",
+    "Settle",
     "Shuffle",
     "Slice",
     "Stmt",
@@ -327,7 +342,9 @@ __all__ = [
     "dense_buffer",
     "elements_of",
     "exchanged",
+    "held",
     "is_collective",
+    "is_product_in_memory",
     "loads",
     "map_children",
     "map_values",

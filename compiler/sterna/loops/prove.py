@@ -23,6 +23,7 @@ from sterna.ir.division import divide_exactly
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
 from sterna.loops.combination import is_combination
+from sterna.loops.kept import kept_within
 from sterna.loops.refute import Box, is_refuted
 from sterna.te.position import IndexAtom, Quotient
 
@@ -58,10 +59,16 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
         value, known = value.substitute(some), [fact.substitute(some) for fact in known]
         ranges = {s: Range(r.least.substitute(some), r.greatest.substitute(some)) for s, r in ranges.items()}
     names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
+    apart, rest = _apart(ranges, names)
+    inside, ends = kept_within(value, rest, ranges)
+    if ends:
+        within = {s: r if s.hi is None or r.greatest.symbols().isdisjoint(ranges) else Range(r.least, as_int(s.hi))
+                  for s, r in apart.items()} | {s: Range(ZERO, end) for s, end in ends.items()}  # fmt: skip
+        if _by_cases(*_question(inside, within, rest, known), _MOST_CASES, False):
+            return True
     whole = _question(value, _open(ranges, names), names, known)
     if _by_cases(*whole, _MOST_CASES, False):
         return True
-    apart, rest = _apart(ranges, names)
     questions = [whole] if len(rest) == len(names) else [whole, _question(value, apart, rest, known)]
     questions = [(v, r, _relaxed(facts, v)) for v, r, facts in questions]
     return any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions)
@@ -149,6 +156,10 @@ def _named_positions(
     for a in reversed(names):
         new = list(_of_quotient(a, ends)) if isinstance(a, Quotient) else []
         ends, all_facts = [*ends, *new], [*all_facts, *new]
+    fresh, quotients = [*facts], [a for a in names if isinstance(a, Quotient)]
+    while fresh:
+        fresh = [more for a in quotients for fact in fresh for more in _of_dividend(a, fact)]
+        all_facts += fresh
     return value.substitute(values), [f.substitute(values) for f in all_facts], {**ranges, **found}
 
 
@@ -159,6 +170,13 @@ def _of_quotient(atom: Quotient, facts: Sequence[Int]) -> Iterator[Int]:
     for fact in facts:
         if (most := divide_exactly(fact + atom.dividend + 1, atom.divisor)) is not None:
             yield most - 1 - of(atom)
+
+
+def _of_dividend(atom: Quotient, fact: Int) -> Iterator[Int]:
+    """What is known of a quotient by a size says it of what was divided: below n, that is below n times the size."""
+    most = fact + of(atom)
+    if fact.coefficient(atom) == -1 and not any(isinstance(a, IndexAtom) for a in most.atoms()):
+        yield (most + 1) * atom.divisor - 1 - atom.dividend
 
 
 def _without_names(value: Int, names: Mapping[Atom, Int]) -> Int:
@@ -230,7 +248,9 @@ def _by_cases(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int], 
     if extremum is None:
         if _plainly(value, tuple(ranges.items()), tuple(known)) or (combined and _combined(value, ranges, known)):
             return True
-        ends = (end for s in value.symbols() if s in ranges for end in (ranges[s].least, ranges[s].greatest))
+        # In the order of terms: that of a set is another in every process.
+        varying = (ranges[s] for s in value.atoms() if isinstance(s, Symbol) and s in ranges)
+        ends = (end for r in varying for end in (r.least, r.greatest))
         extremum = next((a for end in ends for a in end.atoms() if isinstance(a, Extremum)), None)
     if extremum is None or cases == 0:
         return False

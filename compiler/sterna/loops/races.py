@@ -8,6 +8,7 @@ its loads and stores. A program is refused where
 - a barrier stands where not all threads of the task come by, or where that cannot be told; so does a loop over threads,
   some of whose iterations nobody would run;
 - a thread touches what an asynchronous copy writes, or writes what it reads, before waiting for it, or never waits;
+- the operands of a product are written, or its sums used, before it is waited for, or it never is;
 - a tile is touched by a subgroup that holds it together where not all of its threads come by, or where they disagree;
 - an exchange stands where not all threads of the task come by, within another value, or between threads that the task
   does not have;
@@ -28,9 +29,11 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, with_known_steps
+from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, rows_of_tasks, with_known_steps
+from sterna.loops.going_on import Products
 from sterna.loops.program import Buffer, Function
-from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, race
+from sterna.loops.rounds import Alike, events, synchronizes
+from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, lie_apart, race
 from sterna.te import expr as E
 from sterna.te.position import depends_on_data
 
@@ -69,6 +72,7 @@ class _Pending:
     statement: P.Copy
     reads: Access
     writes: Access
+    batch: int | None = None
 
 
 class _Task:
@@ -87,14 +91,19 @@ class _Task:
         self.interval: list[Access] = []
         self.all: list[Access] = []
         self.pending: list[_Pending] = []
+        self.products = Products()
+        #: Batches of copies that there are of a group.
+        self.batches: dict[int, int] = {}
         self.events = self.conditions = 0
         self.exchanging = {s for s in P.walk(body) if _exchanges(s)}
+        self.alike = Alike(self.written, self.exchanging)
 
     def problems(self) -> list[str]:
         try:
             self.walk(self.body, Place())
             self.close()
             self.found += [f"{_copy(p.statement)} is never waited for" for p in self.pending]
+            self.found += self.products.never_waited_for()
             if self.n_tasks.bounds()[1] not in (0, 1):
                 self.check_tasks()
         except UnknownError as problem:
@@ -132,8 +141,14 @@ class _Task:
             if place.divergent:
                 self.found.append(f"a barrier {place.divergent} is not reached by all threads")
             self.close()
+        elif isinstance(s, P.Commit):
+            self.commit(s, place)
         elif isinstance(s, P.Wait):
             self.wait(s, place)
+        elif isinstance(s, P.Settle):
+            if place.divergent:
+                self.found.append(f"a wait for products {place.divergent} is not of all threads")
+            self.products.settle(s.going_on)
         elif isinstance(s, P.Tiles):
             self.walk(s.body, place)
 
@@ -182,7 +197,7 @@ class _Task:
                 inside = replace(inside, threads=threads, guards=guards, divergent=place.divergent or why)
             self.walk(s.body, inside)
             return
-        if not _synchronizes(s.body):
+        if not synchronizes(s.body):
             inside = self.inside(s, start, extent, place)
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             if leaves or not self.is_common((start, extent), place):
@@ -192,11 +207,9 @@ class _Task:
         elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
-            # Of iterations that are all alike, the second one meets the first.
-            last = min(int(extent), int(start) + 2) if self.is_alike(s) else int(extent)
-            for n in range(int(start), last):
+            for n in self.numbers(s, int(start), int(extent)):
                 self.walk(s.body, replace(place, known={**place.known, s.symbol: as_int(n)}, divergent=divergent))
-        elif self.is_common((start, extent), place) and self.is_alike(s):
+        elif self.is_common((start, extent), place) and self.alike.is_alike(s):
             self.loop_of_open_length(s, start, place)
         elif any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
             raise UnknownError(f"the loop {s.symbol.name} around a barrier has no constant number of iterations")
@@ -213,44 +226,36 @@ class _Task:
             self.walk(s.body, replace(place, known={**place.known, s.symbol: start + n}))
         self.interval = [*before, *(access for access in self.interval if access not in before)]
 
-    def is_alike(self, s: P.For) -> bool:
-        """Whether every iteration of a loop reaches the same statements and touches the same elements of all that the
-        task writes; copies that go on into later iterations may be waited for in any of them, and none does where the
-        loop waits for all that it begins."""
-        moving = {s.symbol}
-        waited = [inner.group for inner in P.walk(s.body) if isinstance(inner, P.Wait)]
-        begun = [inner.group for inner in P.walk(s.body) if isinstance(inner, P.Copy) and inner.asynchronous]
-        if {*waited} != {*begun}:
-            return False
-        for inner in P.walk(s.body):
-            if not any(moving & index.symbols() for index in P.positions(inner)):
-                continue
-            if isinstance(inner, P.LetIndex):
-                moving.add(inner.symbol)
-            elif isinstance(inner, P.If) and self.is_private(inner):
-                continue
-            elif not isinstance(inner, (P.Store, P.Let, P.Assign, P.Copy)) or not self.only_reads(inner, moving):
-                return False
-        return True
+    def numbers(self, s: P.For, start: int, extent: int) -> Iterator[int]:
+        """The iterations of a loop that are looked at, in their order. Of iterations that are all alike, the second one
+        meets the first. Where those are alike that take the same slot of a ring, no round differs from one that finds
+        what the one before it has found; the last iterations are looked at again, which have less to bring."""
+        if self.alike.is_alike(s):
+            yield from range(start, min(extent, start + 2))
+            return
+        slots = self.alike.slots(s)
+        if not slots:
+            yield from range(start, extent)
+            return
+        end, n, left = min(extent, self.alike.last(s, extent)), start, None
+        while n < extent:
+            if n < end and (n - start) % slots == 0:
+                now = self.left_behind()
+                if now == left:
+                    n += max(0, end - n) // slots * slots
+                left = now
+            yield n
+            n += 1
 
-    def is_private(self, s: P.Stmt) -> bool:
-        """Whether a statement neither touches what threads share and write, nor lets them wait for each other."""
-        for inner in P.walk(s):
-            buffer = P.written(inner)
-            touched = [load.tensor for load in P.own_loads(inner)] + ([] if buffer is None else [buffer])
-            shared = any(each in self.written and not each.scope.private for each in touched)
-            if shared or inner in self.exchanging or isinstance(inner, (P.Barrier, P.Wait, P.Copy, P.Tiles)):
-                return False
-        return True
-
-    def only_reads(self, s: P.Stmt, moving: set[Symbol]) -> bool:
-        """Whether a statement has such symbols only where it reads what the task never writes."""
-        if isinstance(s, P.Copy):
-            return not moving & s.to.symbols() and s.source not in self.written
-        if any(moving & index.symbols() for index in P.positions_of(s)):
-            return False
-        read = (load for load in P.own_loads(s) if any(moving & index.symbols() for index in load.indices))
-        return not any(load.tensor in self.written for load in read)
+    def left_behind(self) -> list[tuple[object, ...]]:
+        """What an iteration may meet of those before it: copies that go on, and what is touched since the last
+        barrier."""
+        pending: list[tuple[object, ...]] = [
+            (p.statement, p.writes.index, p.batch is not None and self.batches[p.statement.group] - p.batch)
+            for p in self.pending
+        ]
+        used = [a for a in self.interval if a.buffer in self.written]
+        return [*pending, *((a.buffer, a.index, a.writes) for a in (*self.products.accesses(), *used))]
 
     def can_count(self, s: P.For, iterations: int) -> bool:
         """Whether a loop is run through number by number: around barriers always, else while that is not too much."""
@@ -259,7 +264,7 @@ class _Task:
         if iterations <= 2:
             return True  # as many as are looked at otherwise
         waits = any(isinstance(inner, P.Wait) for inner in P.walk(s.body))
-        return iterations * _events(s.body) <= (MOST_COUNTED_WAITS if waits else MOST_COUNTED)
+        return iterations * events(s.body) <= (MOST_COUNTED_WAITS if waits else MOST_COUNTED)
 
     def inside(self, s: P.For, start: Int, extent: Int, place: Place) -> Place:
         """The body of a loop that each thread runs through by itself."""
@@ -282,10 +287,13 @@ class _Task:
     def touch(self, s: P.Stmt, place: Place) -> None:
         """The loads and stores of a statement itself."""
         together = self.together(s, place) if self.lanes > 1 and P.is_collective(s) else 0
+        operands = list[Access]()
         for load in P.own_loads(s):
             assert isinstance(load.tensor, Buffer)
             for access in self.parts(load.tensor, load.indices[0], load, False, place, together):
                 self.access(access)
+                operands.append(access)
+        self.found += self.products.statement(s, operands)
         if isinstance(s, P.Store):
             for access in self.parts(s.buffer, s.index, s, True, place, together):
                 self.access(access)
@@ -338,19 +346,36 @@ class _Task:
             same = not access.together  # of a subgroup it may be any thread
             if any(c.buffer is access.buffer and self.meet(c, access, same_thread=same) for c in clashes):
                 self.found.append(f"{access.buffer.name} is used before {_copy(pending.statement)} is waited for")
+        self.found += self.products.access(access, lambda a, b: self.meet(a, b, same_thread=False))
         if not (access.buffer.scope.private or access.buffer.scope.is_tiles):
             self.interval.append(access)
             self.all.append(access)
 
+    def commit(self, s: P.Commit, place: Place) -> None:
+        """Makes a batch of the copies of a group."""
+        if place.divergent:
+            self.found.append(f"a batch of group {s.group} {place.divergent} is not of all threads")
+        batch = self.batches.get(s.group, 0)
+        self.batches[s.group] = batch + 1
+
+        def own(p: _Pending) -> bool:
+            return p.statement.group == s.group and p.batch is None
+
+        self.pending = [replace(p, batch=batch) if own(p) else p for p in self.pending]
+
     def wait(self, s: P.Wait, place: Place) -> None:
-        """Ends the copies of a group by every thread that comes by here."""
+        """Ends the copies of a group by every thread that comes by here, but for those that may go on."""
 
         def always(p: _Pending) -> bool:
             """Whether all that began it wait here."""
             began = p.writes.place
             return set(place.guards) <= set(began.guards) and set(place.on_data) <= set(began.on_data)
 
-        self.pending = [p for p in self.pending if p.statement.group != s.group or not always(p)]
+        def ends(p: _Pending) -> bool:
+            last = self.batches.get(s.group, 0) - s.going_on
+            return p.statement.group == s.group and (not s.going_on or (p.batch is not None and p.batch < last))
+
+        self.pending = [p for p in self.pending if not (ends(p) and always(p))]
 
     # -- intervals
     def close(self) -> None:
@@ -385,14 +410,25 @@ class _Task:
         except UnknownError:
             if self.task is not None and self.numbered(accesses, self.task):
                 return False
-            raise
+            if (rows := self.in_rows(accesses)) is None:
+                raise
+            return any(race(*part) for part in self.touched.by_thread(rows))
 
     def numbered(self, accesses: Sequence[Access], task: Symbol) -> bool:
         """Whether every thread of all tasks has elements of its own, by its number among all."""
         return apart_by_number(accesses, task, self.n_tasks, self.counts)
 
+    def in_rows(self, accesses: Sequence[Access]) -> list[Access] | None:
+        """The same at positions among those of a task, where tasks have tiles of rows that open sizes take apart."""
+        rows = None if self.task is None else rows_of_tasks(accesses, self.task, self.n_tasks, self.counts)
+        if rows is None:
+            return None
+        return [replace(a, index=index) for a, index in zip(accesses, rows, strict=True)]
+
     def meet(self, a: Access, b: Access, same_thread: bool) -> bool:
         """Whether one thread touches an element by both."""
+        if lie_apart(a, b):
+            return False
         for threads, places, writes in self.touched.by_thread([replace(a, writes=True), replace(b, writes=False)]):
             keys = threads * (int(places.max(initial=0)) + 1) + places if same_thread else places
             if np.isin(np.unique(keys[writes]), keys[~writes]).any():
@@ -419,7 +455,9 @@ class _Task:
         parts = self.touched.parts_of_tasks(accesses)
         if parts is None or any(self.touched.unknown(a) for a in accesses):
             return self.task is None or not (
-                apart_by_digits(accesses, self.task, self.n_tasks, self.counts) or self.numbered(accesses, self.task)
+                apart_by_digits(accesses, self.task, self.n_tasks, self.counts)
+                or self.numbered(accesses, self.task)
+                or self.in_rows(accesses)
             )
         owner = np.full(accesses[0].buffer.elements, -1)
         for writing in (True, False):
@@ -442,21 +480,6 @@ def _exchanges(s: P.Stmt) -> bool:
     """Whether a value of a statement itself is another thread's."""
     value = s.computes()
     return value is not None and any(isinstance(node, P.Exchange) for node in E.walk(value))
-
-
-def _synchronizes(s: P.Stmt) -> bool:
-    return any(
-        isinstance(inner, (P.Barrier, P.Wait)) or (isinstance(inner, P.Copy) and inner.asynchronous)
-        for inner in P.walk(s)
-    )
-
-
-def _events(s: P.Stmt) -> int:
-    """The statements of a walk through a loop's body; threads are walked together."""
-    inside = sum(map(_events, P.children(s)))
-    if isinstance(s, P.For) and s.kind not in P.THREADS and s.extent.is_const and s.start.is_const:
-        inside *= max(0, int(s.extent) - int(s.start)) if _synchronizes(s.body) else 1
-    return 1 + inside
 
 
 def _copy(s: P.Copy) -> str:

@@ -26,6 +26,8 @@ def _rule(node: Expr) -> Expr | None:
             return None
         wide = node.with_children(tuple(_cast(c, "float32") if c.dtype in dtypes.HALVES else c for c in operands))
         return _to_small(wide.changed(dtype="float32"), node.dtype) if node.dtype in dtypes.HALVES else wide
+    if isinstance(node, E.IndexValue) and node.dtype in dtypes.HALVES:
+        return _to_small(node.changed(dtype="float32"), node.dtype)
     if isinstance(node, E.Cast):
         if node.dtype == "float16" and node.a.dtype == "float32":
             return _to_small(node.a, node.dtype)

@@ -58,7 +58,9 @@ class For(Stmt):
     A loop of kind "lanes" is an unrolled one whose iterations repeat numbers in all lanes that lie side by side in
     memory: these are loaded as vectors of `width` elements and used lane by lane.
 
-    One that stays `rolled` is as it should be for code in flash: compilers are asked not to write it out.
+    One that stays `rolled` is as it should be for code in flash: compilers are asked not to write it out. Of one whose
+    iterations are `apart`, as none reads what another one writes, compilers may make vectors: for rows of hand-written
+    programs, which begin and end anywhere.
 
     A loop over threads gives each iteration to a thread of the task. A task has as many threads along an axis as the
     widest loop over it, and all of them run what stands outside of such loops; those beyond a loop's extent skip it."""
@@ -70,6 +72,7 @@ class For(Stmt):
     width: int | None = None
     start: Int = ZERO
     rolled: bool = False
+    apart: bool = False
 
     def inside(self) -> tuple[Stmt, ...]:
         return (self.body,)
@@ -303,11 +306,36 @@ class Prefetch(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Commit(Stmt):
+    """Makes a batch of the asynchronous copies of a group that this thread has begun since its last batch; there may be
+    none. All threads of a task come by. Whoever writes it writes the waits for the group, too (`loops.pipelines`)."""
+
+    group: int
+
+
+@dataclass(frozen=True, eq=False)
 class Wait(Stmt):
-    """Waits until the asynchronous copies of a group that this thread began have ended; of fetches, all of them."""
+    """Waits until the asynchronous copies of a group that this thread began have ended; of fetches, all of them.
+
+    Args:
+        going_on: the group's last batches, so many, may go on, and what is of no batch yet.
+    """
 
     group: int
     fetched: bool = False
+    going_on: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Settle(Stmt):
+    """Waits until the products of what lies in memory, which subgroups hold the sums of, have ended. From where one is
+    written to here it may read its operands at any time, and nothing else may have the sums.
+
+    Args:
+        going_on: so many of those that were begun last may go on.
+    """
+
+    going_on: int = 0
 
 
 def elements_of(copy: Copy) -> For:

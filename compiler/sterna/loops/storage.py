@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -14,6 +14,7 @@ from sterna.ir.memory import SCRATCH, Memory, Scope
 from sterna.ir.remainders import remainders
 from sterna.loops.bodies import Bodies
 from sterna.loops.nest import Region
+from sterna.loops.pipelines import Ring
 from sterna.loops.program import Buffer
 from sterna.schedule.decisions import StageSchedule
 from sterna.schedule.schedule import Schedule
@@ -41,6 +42,8 @@ class Storage(Bodies):
     def allocated(self, s: StageSchedule, region: Region, blocks: Sequence[tuple[int, int]]) -> Buffer:
         """The storage of a stage that is placed inside a nest."""
         assert s.scope is not None
+        if s.keeps_tiles and (s.tensorized is None or s.tensorized.row is None):
+            self.refuse(f"{s.name} is no product of tiles", f"place it in another scope than {s.scope}")
         sizes = dict(blocks)
         extent = list(region.extent)
         padding, row = s.padded or (0, 1)
@@ -78,26 +81,25 @@ class Storage(Bodies):
             self.scratch += aligned(nbytes)
         return Buffer(self.unique(name), dtype, tuple(shape), dense_strides(shape), elements, scope, ZERO, slot)
 
-    def behind(self, buffer: Buffer, others: Sequence[Buffer], made: Callable[[Buffer], None]) -> Buffer:
-        """Another buffer like one, behind all others in its memory; `made` is told of it."""
-        scope = buffer.scope
-        outer = self.taken.get(scope, 0) if isinstance(scope, Memory) else 0
-        if isinstance(scope, Memory):
-            self.taken[scope] = max([outer, *(b.end for b in others if b.scope == scope)])
-        found = self.storage(buffer.name, buffer.dtype, (as_int(buffer.elements),), scope)
-        if isinstance(scope, Memory):
-            self.taken[scope] = outer
-        found = replace(found, shape=buffer.shape, strides=buffer.strides)
-        made(found)
+    def rings(self, buffers: Sequence[Buffer], depth: int, others: Sequence[Buffer]) -> list[Ring]:
+        """Room for so many of each buffer, one after the other, in their place: behind all others in their memory."""
+        outer = dict(self.taken)
+        for memory in {b.scope for b in buffers if isinstance(b.scope, Memory)}:
+            self.taken[memory] = max([outer.get(memory, 0), *(b.end for b in others if b.scope == memory)])
+        found = list[Ring]()
+        for b in buffers:
+            each = aligned(b.elements * dtypes.size(b.dtype)) // dtypes.size(b.dtype)
+            found.append(Ring(self.storage(b.name, b.dtype, (as_int(depth * each),), b.scope), each))
+        self.taken = outer
         return found
 
     def _taken(self, name: str, nbytes: int, memory: Memory) -> int:
         """The offset of a buffer in one of the target's memories, where nothing else is that lives at the same time."""
         at = -(-self.taken.get(memory, 0) // memory.boundary) * memory.boundary
         self.taken[memory] = at + nbytes
-        if at + nbytes > memory.bytes:
+        if at + nbytes > memory.most:
             title = f"kernel {self.kernel.name}: {name} does not fit into the memory {memory.name}"
-            where = f"it has {nbytes} bytes, and of the {memory.bytes} of {memory.name}, {at} are taken"
+            where = f"it has {nbytes} bytes, and of the {memory.most} of {memory.name}, {at} are taken"
             raise error(
                 "E0307", title, where, fix=f"smaller tiles, or place it further inside, or outside {memory.name}"
             )

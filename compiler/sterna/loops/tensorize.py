@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
+
 from sterna.intrinsics import Intrinsic
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int, Symbol, as_int, of
+from sterna.ir.integer import ZERO, Atom, Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.nest import Phase
 from sterna.loops.values import joined
@@ -17,7 +19,7 @@ from sterna.loops.wide import is_aligned
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load
-from sterna.te.layout import most_elements
+from sterna.te.layout import dense_strides, most_elements
 from sterna.te.tensor import Tensor
 
 #: The most bits that a generator repeats as one number.
@@ -275,14 +277,14 @@ def _slice(buffer: P.Buffer, flat: Int, name: str, indices: Sequence[Int], uses:
     return P.Slice(buffer, start, found, extents)
 
 
-def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out: Collection[Symbol]) -> P.Stmt:
+def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out: Collection[Symbol] | None) -> P.Stmt:
     """What is done with one tile of accumulators.
 
     Args:
         phase: INIT, UPDATE or STORE: it becomes zeros, the product of two tiles is added to it, or it is stored.
         tiles: where the accumulators are while it runs; `uses.store` is where they belong after the reduction.
         written_out: the symbols of loops that are written out. They alone number the tiles of a subgroup of threads,
-            which has some of the accumulators.
+            which has some of the accumulators. None: they belong in the tiles.
 
     Raises:
         ScatteredOperandError: an operand or the accumulators do not lie in memory as tiles are loaded and stored, in
@@ -299,14 +301,18 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out
         raise ScatteredOperandError(f"accumulators of {memory.buffer.name} are not neighbours")
     index, count = memory.index.substitute({row: ZERO, lane: ZERO}), int(rows) * intrinsic.lanes
     stored = index
-    if intrinsic.tiles is not None and intrinsic.tiles.threads > 1:
+    if written_out is not None and intrinsic.tiles is not None and intrinsic.tiles.threads > 1:
         index = Int({m: n for m, n in index.terms.items() if all(atom in written_out for atom in m)}, 0)
     if phase is Phase.INIT:
         return P.Store(tiles, index, replace(E.const(0, tiles.dtype), lanes=count), rows=int(rows))
     old = E.Load(tiles.dtype, tensor=tiles, indices=(index,), lanes=count, rows=int(rows))
     if phase is Phase.STORE:
-        _check_rows(intrinsic, memory.buffer, pitch, stored)
+        _check_rows(intrinsic, memory.buffer, pitch, stored, intrinsic.lanes)
         return replace(memory, index=stored, value=old, rows=int(rows), pitch=pitch)
+    if intrinsic.tiles is not None and intrinsic.tiles.in_memory:
+        operands = [_in_blocks(read, factor, uses) for read, factor in zip(intrinsic.reads, uses.factors, strict=True)]
+        sums = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), lanes=count)
+        return P.Store(tiles, index, sums, rows=int(rows))
     counts = {row: int(rows), lane: intrinsic.lanes, word: int(words), group: intrinsic.group}
     symbols = dict(zip(intrinsic.axes, counts, strict=True))
     operands = []
@@ -314,21 +320,78 @@ def tile_statement(phase: Phase, tiles: P.Buffer | None, uses: Uses, written_out
         down, *along = [(symbols[a], counts[symbols[a]]) for a in _axes_of_rows(intrinsic, read)]
         others = {s: n for s, n in counts.items() if s not in (down[0], *(symbol for symbol, _ in along))}
         operands.append(_tile(factor, along, down, others))
-        _check_rows(intrinsic, factor, operands[-1].pitch, operands[-1].indices[0])
+        tile = operands[-1]
+        _check_rows(intrinsic, factor, tile.pitch, tile.indices[0], tile.lanes // tile.rows)
     extents = (int(rows), intrinsic.lanes, int(words), intrinsic.group)
     sums = P.Apply(tiles.dtype, intrinsic=intrinsic, operands=(old, *operands), extents=extents, lanes=count)
     return P.Store(tiles, index, sums, rows=int(rows))
 
 
-def _check_rows(intrinsic: Intrinsic, of: P.Buffer | Expr, pitch: int, start: Int) -> None:
-    """Refuses rows that lie otherwise than the hardware loads and stores them."""
+def stored_tile(store: P.Store, load: Load, intrinsic: Intrinsic, row: tuple[Symbol, int], lane: Symbol) -> P.Stmt:
+    """The statement that stores a tile.
+
+    Args:
+        store: of one of its elements; load: of that element.
+        intrinsic: by which tiles are multiplied; row: of a tile, and how many there are; lane: of a tile.
+
+    Raises:
+        ScatteredOperandError: the elements do not lie in memory as tiles are stored, in rows of consecutive elements.
+    """
+    symbol, rows = row
+    pitch = store.index.coefficient(symbol)
+    if not pitch or any(index.coefficient(lane) != 1 for index in (store.index, load.indices[0])):
+        raise ScatteredOperandError(f"elements of {store.buffer.name} are not neighbours")
+    index, tile = (n.substitute({symbol: ZERO, lane: ZERO}) for n in (store.index, load.indices[0]))
+    _check_rows(intrinsic, store.buffer, pitch, index, intrinsic.lanes)
+    value = replace(load, indices=(tile,), lanes=rows * intrinsic.lanes, rows=rows)
+    return replace(store, index=index, value=value, rows=rows, pitch=pitch)
+
+
+def _check_rows(intrinsic: Intrinsic, of: P.Buffer | Expr, pitch: int, start: Int, width: int) -> None:
+    """Refuses rows, of so many elements, that lie otherwise than the hardware loads and stores them."""
     assert intrinsic.tiles is not None
     need, each = intrinsic.tiles.row_bytes, dtypes.size(of.dtype)
     buffer = of.tensor if isinstance(of, E.Load) else of
     if pitch * each % need:
         raise ScatteredOperandError(f"rows lie {pitch * each} bytes apart, not whole pieces of {need} bytes")
-    if isinstance(buffer, P.Buffer) and need > 1 and not is_aligned(2 * need, buffer, start):
-        raise ScatteredOperandError(f"{buffer.name} may begin at other places than multiples of {2 * need} bytes")
+    begin = min(2 * need, width * each)
+    if isinstance(buffer, P.Buffer) and need > 1 and not is_aligned(begin, buffer, start):
+        raise ScatteredOperandError(f"{buffer.name} may begin at other places than multiples of {begin} bytes")
+
+
+def _in_blocks(read: Load, factor: Expr, uses: Uses) -> Load:
+    """The load of an operand that is multiplied where it lies: in rows, each the behaviour's of all but its first
+    dimension, a constant step apart.
+
+    Raises:
+        ScatteredOperandError: it is computed, has a tail, or lies otherwise.
+    """
+    intrinsic = uses.intrinsic
+    if not isinstance(factor, E.Load):
+        raise ScatteredOperandError("a factor is computed, and tiles are multiplied where they lie")
+    symbols = {axis: symbol for axis, (symbol, _) in zip(intrinsic.axes, uses.axes, strict=True)}
+    if any(uses.count(n) != int(axis.extent) for n, axis in enumerate(intrinsic.axes)):
+        raise ScatteredOperandError("a tile has fewer positions than are multiplied at once")
+    own = [a for a in intrinsic.axes if any(a in index.symbols() for index in read.indices)]
+    grid = np.meshgrid(*(np.arange(int(a.extent)) for a in own), indexing="ij")
+    places: dict[Atom, np.ndarray] = dict(zip(own, grid, strict=True))
+    (index,) = factor.indices
+    start = index.substitute(dict.fromkeys(symbols.values(), ZERO))
+    moved = index - start
+    if not moved.symbols() <= {symbols[a] for a in own}:
+        raise ScatteredOperandError(f"{factor.tensor.name}[{index}] has no constant steps")
+    behind: dict[Atom, np.ndarray] = {symbols[a]: at for a, at in zip(own, grid, strict=True)}
+    assert isinstance(read.tensor, Tensor)
+    strides, width = dense_strides(read.tensor.shape), most_elements(read.tensor.shape[1:])
+    wanted = sum(i.evaluate(places.__getitem__) * int(n) for i, n in zip(read.indices, strides, strict=True))
+    lies = np.empty(most_elements(read.tensor.shape), np.int64)
+    lies[wanted] = moved.evaluate(behind.__getitem__)
+    rows = lies.reshape(-1, width)
+    pitch = int(rows[1, 0]) if len(rows) > 1 else width
+    if not (rows == np.arange(len(rows))[:, None] * pitch + np.arange(width)).all():
+        raise ScatteredOperandError(f"{factor.tensor.name}[{index}] does not lie in blocks")
+    _check_rows(intrinsic, factor, pitch, start, width)
+    return replace(factor, indices=(start,), lanes=lies.size, rows=len(rows), pitch=pitch)
 
 
 def _axes_of_rows(intrinsic: Intrinsic, read: Load) -> list[Axis]:

@@ -80,8 +80,10 @@ class _Thread(Run):
         #: What the thread gives in an exchange, and what it gets.
         self.offered: Array | None = None
         self.given: Array | None = None
-        #: Elements that asynchronous copies have yet to move, by group.
-        self.pending: dict[int, list[tuple[Array, int, Array, int]]] = {}
+        #: Elements that asynchronous copies have yet to move, by group and batch.
+        self.pending: dict[tuple[int, int], list[tuple[Array, int, Array, int]]] = {}
+        #: Batches that there are of a group.
+        self.batches: dict[int, int] = {}
 
     def steps(self, s: P.Stmt) -> Iterator[P.Barrier | P.Let | None]:
         """Runs a statement; stops after every simple one that others can see, and at barriers and exchanges, which it
@@ -122,9 +124,10 @@ class _Thread(Run):
         elif isinstance(s, P.Copy) and s.asynchronous:
             self.begin(s)
             yield None
+        elif isinstance(s, P.Commit):
+            self.batches[s.group] = self.batches.get(s.group, 0) + 1
         elif isinstance(s, P.Wait):
-            for move in self.pending.pop(s.group, ()):
-                _move(move)
+            self.wait(s)
             yield None
         elif not (isinstance(s, P.Alloc) and s.buffer in self.shared):
             self.stmt(s)
@@ -157,7 +160,15 @@ class _Thread(Run):
             for buffer, array, index in ((s.destination, target, s.to), (s.source, origin, s.at))
         )
         moves = [(target, to + n, origin, at + n) for n in range(s.elements)]
-        self.pending.setdefault(s.group, []).extend(moves)
+        self.pending.setdefault((s.group, self.batches.get(s.group, 0)), []).extend(moves)
+
+    def wait(self, s: P.Wait) -> None:
+        """Moves what is left of a group, or of its batches that may not go on."""
+        batches = self.batches.get(s.group, 0)
+        for group, batch in [*self.pending]:
+            if group == s.group and (not s.going_on or batch < batches - s.going_on):
+                for move in self.pending.pop((group, batch)):
+                    _move(move)
 
     def happen(self, order: Order) -> None:
         """Lets one element of an asynchronous copy move, whichever, or none."""

@@ -9,7 +9,7 @@ the hardware's real ones are given out by the compiler of the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import NoReturn
@@ -17,9 +17,14 @@ from typing import NoReturn
 from sterna.errors import Diagnostic, SternaError
 from sterna.intrinsics import Form, TileShape, TileUnit
 from sterna.ir import dtypes
+from sterna.ir.integer import Atom, Int, of
+from sterna.ir.threads import NUMBER, THREADS
 from sterna.loops import program as P
 from sterna.te import expr as E
 from sterna.te.expr import Expr
+
+#: What numbers a subgroup, whose threads are neighbours along the first axis.
+_SUBGROUPS = {NUMBER[axis] for axis in THREADS[1:]}
 
 
 def place_tiles(function: P.Function) -> P.Function:
@@ -44,7 +49,11 @@ def place_tiles(function: P.Function) -> P.Function:
     intrinsic, unit = min(found, key=lambda i: i.name), units[0]
     if unit.threads > 1 and len(found) > 1:
         _refuse(function.name, "fragments of several kinds", "use one intrinsic in a kernel")
-    named = _Naming(function.name, unit).block(function.body)
+    named = _Naming(function.name, unit, known=_by_threads(function.body)).block(function.body)
+    for s in P.walk(named):
+        if stray := next((b for b in P.touched(s) if b.scope.is_tiles), None):
+            fix = "let a stage from_tiles store them to memory, and read that"
+            _refuse(function.name, f"elements of {stray.name} are read one by one", fix)
     least = _Registers(function.name, unit)
     least.block(named)
     if unit.threads > 1:
@@ -58,6 +67,17 @@ def place_tiles(function: P.Function) -> P.Function:
     return replace(function, body=P.Tiles(intrinsic, tuple(shape for _, shape in places.kinds), places.of, named))
 
 
+def _by_threads(body: P.Stmt) -> dict[Atom, Int]:
+    """Positions in terms of the numbers of threads."""
+    known: dict[Atom, Int] = {}
+    for s in P.walk(body):
+        if isinstance(s, P.LetIndex):
+            known[s.symbol] = s.value.substitute(known)
+        elif isinstance(s, P.For) and s.kind in THREADS:
+            known[s.symbol] = s.start + of(NUMBER[s.kind])
+    return known
+
+
 @dataclass
 class _Naming:
     """Turns tile storage and tile loads into variables."""
@@ -66,11 +86,18 @@ class _Naming:
     unit: TileUnit
     variables: dict[tuple[P.Buffer, int], P.Variable] = field(default_factory=dict)
     count: int = 0
+    #: What positions stand for that depend on the threads of a task.
+    known: Mapping[Atom, Int] = field(default_factory=dict)
+    #: By buffer, which of its tiles a subgroup has, as its number says.
+    owners: dict[P.Buffer, Int] = field(default_factory=dict)
+    #: Whether a product of what lies in memory goes on until it is said that it ends; else it ends at once.
+    goes_on: bool = False
 
     def block(self, stmt: P.Stmt) -> P.Stmt:
         out: list[P.Stmt] = []
         loaded: dict[tuple[int, Expr], P.Variable] = {}
-        members = P.members(stmt)
+        members, before = P.members(stmt), self.goes_on
+        self.goes_on = before or any(isinstance(s, P.Settle) and s.going_on for s in members)
         for n, s in enumerate(members):
             if isinstance(s, P.Alloc) and s.buffer.scope.is_tiles:
                 out.extend(P.Declare(v) for v in self.declared(s.buffer, members[n + 1 :]))
@@ -82,10 +109,11 @@ class _Naming:
                 out.append(P.map_children(s, self.block) if P.children(s) else s)
             if not isinstance(s, P.Store) or not s.buffer.scope.is_tiles:
                 # A loop or a branch may write anything, and other threads have when all have waited.
-                if P.children(s) or isinstance(s, (P.Barrier, P.Wait)):
+                if P.children(s) or isinstance(s, (P.Barrier, P.Commit, P.Wait, P.Settle)):
                     loaded = {}
                 written = P.written(s)
                 loaded = {key: v for key, v in loaded.items() if _buffer(key[1]) is not written}
+        self.goes_on = before
         return P.seq(*out)
 
     def declared(self, buffer: P.Buffer, scope: Sequence[P.Stmt]) -> list[P.Variable]:
@@ -101,14 +129,21 @@ class _Naming:
         return [v for (owner, _), v in self.variables.items() if owner is buffer]
 
     def index(self, buffer: P.Buffer, node: P.Store | E.Load) -> int:
-        index = node.index if isinstance(node, P.Store) else node.indices[0]
-        if not index.is_const:
+        index = (node.index if isinstance(node, P.Store) else node.indices[0]).substitute(self.known)
+        owner = index - index.const
+        if self.owners.setdefault(buffer, owner) != owner:
+            _refuse(
+                self.kernel,
+                f"a subgroup reads tiles of {buffer.name} that another one has",
+                "count off tiles by threads where they are stored as where they are computed",
+            )
+        if not owner.symbols() <= _SUBGROUPS:
             _refuse(
                 self.kernel,
                 f"index {index} of tiles {buffer.name} is not constant after unrolling",
                 "unroll the loops that index it",
             )
-        return int(index)
+        return int(index.const)
 
     def read(self, e: Expr) -> P.Read:
         assert isinstance(e, E.Load)
@@ -130,6 +165,9 @@ class _Naming:
                 "add to the accumulators themselves",
             )
         reads: list[Expr] = [self.read(sums)]
+        if self.unit.in_memory:
+            product = P.Assign(variable, s.value.with_children((*reads, *operands)))
+            return [product] if self.goes_on else [product, P.Settle()]
         for n, operand in enumerate(operands, 1):
             assert isinstance(operand, E.Load)
             # A fragment is loaded as the operand that it is.

@@ -222,3 +222,11 @@ def race(who: Array, places: Array, writes: Array) -> bool:
     starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
     several = np.minimum.reduceat(who, starts) != np.maximum.reduceat(who, starts)
     return bool((several & np.logical_or.reduceat(writes, starts)).any())
+
+
+def lie_apart(a: Access, b: Access) -> bool:
+    """Whether all elements of one lie before those of the other, as in another slot of a ring."""
+    (first, last), (other, end) = a.index.bounds(), b.index.bounds()
+    before = last is not None and other is not None and last + (a.span - 1) * a.stride < other
+    behind = end is not None and first is not None and end + (b.span - 1) * b.stride < first
+    return before or behind

@@ -6,6 +6,7 @@ loop, a copy computes only its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sterna.errors import internal_error
@@ -51,8 +52,11 @@ class Copies:
         variables: dict[P.Variable, P.Variable],
         names: dict[str, int],
         choosing: dict[Expr, bool],
+        behind: Mapping[P.Buffer, Int] | None = None,
     ):
+        """`behind`: elements that what an old buffer has lies behind the beginning of the new one."""
         self.values, self.buffers, self.variables, self.names = values, buffers, variables, names
+        self.behind = behind or {}
         self.choosing = choosing
         self.memo: dict[Expr, Expr] = {}
         self.choices: dict[Expr, Expr] = {}
@@ -71,6 +75,7 @@ class Copies:
                     dict(self.variables),
                     self.names,
                     self.choosing,
+                    self.behind,
                 )
                 copies.append(inner.stmt(s.body))
             done = P.seq(*copies)
@@ -93,13 +98,14 @@ class Copies:
             return P.Alloc(copy)
         if isinstance(s, P.Store):
             return s.changed(
-                buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index), value=self.expr(s.value)
+                buffer=self.buffers.get(s.buffer, s.buffer), index=self._at(s.buffer, s.index), value=self.expr(s.value)
             )
         if isinstance(s, P.Prefetch):
-            return s.changed(buffer=self.buffers.get(s.buffer, s.buffer), index=self.index(s.index))
+            return s.changed(buffer=self.buffers.get(s.buffer, s.buffer), index=self._at(s.buffer, s.index))
         if isinstance(s, P.Copy):
             destination, source = (self.buffers.get(b, b) for b in (s.destination, s.source))
-            return s.changed(destination=destination, source=source, to=self.index(s.to), at=self.index(s.at))
+            to, at = self._at(s.destination, s.to), self._at(s.source, s.at)
+            return s.changed(destination=destination, source=source, to=to, at=at)
         if isinstance(s, P.Instruction):
             operands = tuple(self._slice(o) if isinstance(o, P.Slice) else self.variables.get(o, o) for o in s.operands)
             return s.changed(result=self._slice(s.result), operands=operands)
@@ -125,10 +131,17 @@ class Copies:
         return P.map_children(s, self.stmt)
 
     def _block(self, s: P.Stmt) -> P.Stmt:
-        return Copies(dict(self.values), dict(self.buffers), dict(self.variables), self.names, self.choosing).stmt(s)
+        inner = Copies(
+            dict(self.values), dict(self.buffers), dict(self.variables), self.names, self.choosing, self.behind
+        )
+        return inner.stmt(s)
 
     def _slice(self, s: P.Slice) -> P.Slice:
-        return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), start=self.index(s.start))
+        return replace(s, buffer=self.buffers.get(s.buffer, s.buffer), start=self._at(s.buffer, s.start))
+
+    def _at(self, buffer: P.Buffer, index: Int) -> Int:
+        """Where an element of a buffer lies in the new one."""
+        return self.index(index) + self.behind.get(buffer, ZERO)
 
     def _variable(self, variable: P.Variable) -> P.Variable:
         """The variable that a declaration declares in this copy."""
@@ -198,7 +211,8 @@ class Copies:
 
     def _moved(self, node: Expr) -> Expr | None:
         if isinstance(node, E.Load) and isinstance(node.tensor, P.Buffer) and node.tensor in self.buffers:
-            return node.changed(tensor=self.buffers[node.tensor])
+            first, behind = node.indices[0], self.behind.get(node.tensor, ZERO)
+            return node.changed(tensor=self.buffers[node.tensor], indices=(first + behind, *node.indices[1:]))
         if isinstance(node, P.Read) and node.variable in self.variables:
             return node.changed(variable=self.variables[node.variable])
         return None

@@ -188,7 +188,7 @@ class _Verifier:
         for index, limit in known:
             # index < limit, so value <= value + limit - 1 - index: that says more where divisions cancel.
             end = without_remainders(stmt.value + (limit - 1 - index))
-            if index == stmt.value or divisions(end) <= divisions(without_remainders(greatest)):
+            if index == stmt.value or divisions(end) < divisions(without_remainders(greatest)):
                 least, greatest = stmt.value if lo is None or lo < 0 else as_int(lo), end
                 most = end.bounds()[1]
                 hi = most if most is not None and (hi is None or most < hi) else hi

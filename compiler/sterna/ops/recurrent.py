@@ -40,6 +40,11 @@ ACTIVATIONS: Mapping[str, tuple[Callable[[Expr, float, float], Expr], float, flo
 }
 
 
+def within(x: Expr, limit: float) -> Expr:
+    """x between the negative of a limit and the limit; 0: no limit."""
+    return E.maximum(E.minimum(x, limit), -limit) if limit else x
+
+
 @dataclass(frozen=True)
 class _Layer:
     """The sizes and settings that the three operators share.
@@ -59,9 +64,8 @@ class _Layer:
 
     def activation(self, n: int, x: Expr, clipped: bool = True) -> Expr:
         """The n-th function, of x kept within the clip. The cell is not `clipped`, as in ONNX Runtime."""
-        limit = self.applied["clip"]
-        if limit and clipped:
-            x = E.maximum(E.minimum(x, limit), -limit)
+        if clipped:
+            x = within(x, self.applied["clip"])
         function, alpha, beta = ACTIVATIONS[self.applied["activations"][n]]
         given = self.applied["parameters"]
         if given:
@@ -152,7 +156,8 @@ def _lstm(applied: Application) -> tuple[Tensor, ...]:
             old = c[t, n, j]
             enter = gate(t, n, 0, j, old)
             forget = 1.0 - enter if applied["input_forget"] else gate(t, n, 2, j, old)
-            return layer.kept(t, n, forget * old + enter * gate(t, n, 3, j), old)
+            new = within(forget * old + enter * gate(t, n, 3, j), applied["cell_clip"])
+            return layer.kept(t, n, new, old)
 
         after = compute(applied.stage("c"), (steps, batch, hidden), cell)
 
@@ -315,11 +320,13 @@ OPERATORS: tuple[Operator, ...] = (
         _attributes(
             ("sigmoid", "tanh", "tanh"),
             Attribute("input_forget", "bool", "whether the forget gate is 1 less the input gate", False),
+            Attribute("cell_clip", "float", "cells stay within its negative and it; 0: no limit", 0.0),
         ),
         cases=_cases(
             4,
             (
                 {"input_forget": True},
+                {"cell_clip": 0.3, "gives": ("y", "y_h", "y_c")},
                 {"activations": ("hard_sigmoid", "softsign", "relu"), "gives": ("y_c",)},
                 {"activations": ("affine", "scaled_tanh", "elu"), "parameters": (0.3, 0.4, 1.5, 0.7, 0.8, 0.0)},
             ),

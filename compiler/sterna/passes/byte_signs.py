@@ -1,10 +1,10 @@
-"""Activations of bytes get the sign that the target's dot products read, where these read one and not the other.
+"""Activations of bytes get the sign that the target multiplies, where it takes one and not the other.
 
-Some such instructions take unsigned bytes alone (x86's vpdpbusd), some signed ones alone (ARM's sdot), so that a
-schedule would flip the highest bit of every group of the other kind as it repeats them. Here the layer that makes them
-adds 128 (takes 128 off) before it stores them, most often to a zero point that it adds anyway, and every reader undoes
-it: a product by constant weights in its bias, arithmetic in the zero point, while padding, pooling and tables only know
-other bytes. All results stay what they are, to the bit.
+Some dot products take unsigned bytes alone (x86's vpdpbusd), some signed ones alone (ARM's sdot), so that a schedule
+would flip the highest bit of every group of the other kind as it repeats them; fragments of matrices, on GPUs, take the
+sign that the weights have. Here the layer that makes them adds 128 (takes 128 off) before it stores them, most often to
+a zero point that it adds anyway, and every reader undoes it: a product by constant weights in its bias, arithmetic in
+the zero point, while padding, pooling and tables only know other bytes. All results stay what they are, to the bit.
 """
 
 from __future__ import annotations
@@ -32,29 +32,33 @@ _PRODUCTS = frozenset(("conv_integer", "matmul_integer"))
 
 
 def applies(context: PassContext) -> bool:
-    """Whether the target has instructions for bytes of one sign and no others. Every tensor of a debug bundle is as the
-    model has it."""
+    """Whether the target has instructions for activations of one sign and no others. Every tensor of a debug bundle is
+    as the model has it."""
     return bool(context.multiplied_bytes) and not context.options.debug
 
 
 def byte_signs(graph: Graph, context: PassContext) -> Graph:
     """The graph with activations of the sign that the target multiplies."""
-    to = context.multiplied_bytes
-    chosen = _chosen(graph, _OTHER[to])
-    return _Offset(graph, chosen, to).run() if chosen else graph
+    chosen = _chosen(graph, context.multiplied_bytes)
+    return _Offset(graph, chosen).run() if chosen else graph
 
 
 # ---------------------------------------------------------------- which
-def _chosen(graph: Graph, dtype: str) -> set[Value]:
-    """The values of a type that are to change: those that a dot product reads, and what is moved on the way to it."""
+def _chosen(graph: Graph, taken: Mapping[str, str]) -> dict[Value, str]:
+    """The values that are to change, and the type that each gets: those that a product reads, and what is moved on the
+    way to it.
+
+    Args:
+        taken: the type of activations that products take, by that of the weights.
+    """
     users, outputs = graph.users(), set(graph.outputs)
     producer = {output: node for node in graph.nodes for output in node.outputs}
-    chosen: set[Value] = set()
+    chosen: dict[Value, str] = {}
     for node in graph.nodes:
-        if not _is_rounded(node, producer, dtype):
+        if not _is_rounded(node, producer):
             continue
         family, waiting = set[Value](), [node.output]
-        has_dot, is_free = False, True
+        wanted, is_free = set[str](), True
         while waiting and is_free:
             value = waiting.pop()
             family.add(value)
@@ -63,25 +67,28 @@ def _chosen(graph: Graph, dtype: str) -> set[Value]:
                 if user.op in _MOVES:
                     waiting.append(user.output)
                 elif user.op in _PRODUCTS and user.inputs[0] is value and _has_plain_weights(user):
-                    has_dot |= _is_dense(user)
+                    weights = user.inputs[1]
+                    assert weights is not None
+                    if _is_dense(user) and weights.dtype in taken:
+                        wanted.add(taken[weights.dtype])
                 elif not (user.op == "cast" and user.attributes["to"] in _EXACT) and user.op != "lookup":
                     is_free = False
-        if is_free and has_dot:
-            chosen |= family
+        if is_free and wanted == {_OTHER[node.output.dtype]}:
+            chosen |= dict.fromkeys(family, _OTHER[node.output.dtype])
     return chosen
 
 
-def _is_rounded(node: Node, producer: Mapping[Value, Node], dtype: str) -> bool:
-    """Whether a node makes bytes of that type of floats, or of int32 numbers that were clipped to their range."""
-    if node.op == "round_to_integer":
-        return bool(node.attributes["to"] == dtype)
-    if node.op != "cast" or node.attributes["to"] != dtype:
+def _is_rounded(node: Node, producer: Mapping[Value, Node]) -> bool:
+    """Whether a node makes bytes of floats, or of int32 numbers that were clipped to their range."""
+    if node.op not in ("round_to_integer", "cast") or node.output.dtype not in _OTHER:
         return False
+    if node.op == "round_to_integer":
+        return True
     assert node.inputs[0] is not None
     made = producer.get(node.inputs[0])
     if made is None or made.op != "clip" or made.output.dtype != "int32":
         return False
-    (least, most), low, high = dtypes.limits(dtype), made.attributes["min"], made.attributes["max"]
+    (least, most), low, high = dtypes.limits(node.output.dtype), made.attributes["min"], made.attributes["max"]
     return low is not None and high is not None and bool(least <= low <= high <= most)
 
 
@@ -99,11 +106,10 @@ def _is_dense(node: Node) -> bool:
 
 # ---------------------------------------------------------------- how
 class _Offset:
-    """Args: to: the type that the chosen values get."""
+    """Args: chosen: the values that change, and the type that each gets."""
 
-    def __init__(self, graph: Graph, chosen: set[Value], to: str):
+    def __init__(self, graph: Graph, chosen: Mapping[Value, str]):
         self.graph, self.chosen = graph, chosen
-        self.to, self.offset = to, _OFFSETS[to]
         self.rewriting = Rewriting(graph)
         self.moved: dict[Value, Value] = {}  # by the old value: its form of the other sign
         #: By the old value, a sum or a number: what is there in its place, and how much more that is.
@@ -132,7 +138,7 @@ class _Offset:
                 return True
             rest = self.rewriting.operands(node)[1:]
             made = self.add(node, node.op, u, *rest, **node.attributes)
-            self.excess[node.output] = made, _excess(node, self.offset)
+            self.excess[node.output] = made, _excess(node, _OFFSETS[self.chosen[x]])
             return True
         return node.op in ("add", "sub") and self.absorbed(node)
 
@@ -143,8 +149,10 @@ class _Offset:
         """The conversion of numbers that are 128 more or less than they were."""
         (clipped,) = self.rewriting.operands(node)
         assert clipped is not None
+        to = self.chosen[node.output]
+        offset = _OFFSETS[to]
         if node.op == "round_to_integer":
-            settings = {**node.attributes, "to": self.to, "zero": node.attributes["zero"] + self.offset}
+            settings = {**node.attributes, "to": to, "zero": node.attributes["zero"] + offset}
             return self.add(node, node.op, clipped, **settings)
         clip = self.rewriting.made_by(clipped, "clip")
         assert clip is not None
@@ -152,18 +160,18 @@ class _Offset:
         assert x is not None
         builder = self.rewriting.builder
         if not self.has_room(x):
-            more = builder.constant(np.array(self.offset, np.int32))
-            return self.add(node, "cast", self.add(node, "add", clipped, more), to=self.to)
+            more = builder.constant(np.array(offset, np.int32))
+            return self.add(node, "cast", self.add(node, "add", clipped, more), to=to)
         added = self.rewriting.made_by(x, "add")
         constant = None if added is None else constant_data(added.inputs[1])
         if added is not None and constant is not None:
-            x, constant = added.inputs[0], np.asarray(constant + np.int32(self.offset), np.int32)
+            x, constant = added.inputs[0], np.asarray(constant + np.int32(offset), np.int32)
         else:
-            constant = np.array(self.offset, np.int32)
+            constant = np.array(offset, np.int32)
         if constant.any():
             x = self.add(node, "add", x, builder.constant(constant))
-        bounds = {name: clip.attributes[name] + self.offset for name in ("min", "max")}
-        return self.add(node, "cast", self.add(node, "clip", x, **bounds), to=self.to)
+        bounds = {name: clip.attributes[name] + offset for name in ("min", "max")}
+        return self.add(node, "cast", self.add(node, "clip", x, **bounds), to=to)
 
     def has_room(self, x: Value) -> bool:
         """Whether int32 numbers, or what a constant was added to, were halved at least and the constant is small: then
@@ -185,7 +193,7 @@ class _Offset:
         u = self.moved[node.inputs[0]]  # type: ignore[index]
         attributes = dict(node.attributes)
         if node.op == "pad" and attributes["mode"] == "constant":
-            attributes["value"] += self.offset
+            attributes["value"] += _OFFSETS[self.chosen[node.output]]
         return self.add(node, node.op, u, *self.rewriting.operands(node)[1:], **attributes)
 
     def absorbed(self, node: Node) -> bool:

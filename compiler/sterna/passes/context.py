@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sterna.intrinsics import FRAGMENTS
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes.decisions import Decide, decider
@@ -58,13 +59,17 @@ class PassContext:
         return self.host if self.target.device is not None and call.place == CPU else self.target
 
     @property
-    def multiplied_bytes(self) -> str:
-        """The type of activations that dot products take by signed weights, if they take one alone; else ""."""
-        dots = self.target.int_dot
-        known = self.target.known_intrinsics if dots else {}
-        taken = {known[name].operands for name in dots}
-        left, right = taken.pop() if len(taken) == 1 else ("", "")
-        return left if right == "int8" else ""
+    def multiplied_bytes(self) -> Mapping[str, str]:
+        """The type of activations that the target multiplies by weights of bytes, by the type of these, where it takes
+        one alone: fragments of matrices are of one sign on both sides; dot products may be of one sign and signed
+        weights."""
+        target = self.target
+        dots = {target.known_intrinsics[name].operands for name in target.int_dot}
+        if len(dots) == 1:
+            ((left, right),) = dots
+            return {right: left} if right == "int8" else {}
+        fragments = {FRAGMENTS[name].operands for name in target.fragments}
+        return {right: left for left, right in fragments if left == right and left in ("int8", "uint8")}
 
 
 def context_of(options: Options, model: str = "model") -> PassContext:

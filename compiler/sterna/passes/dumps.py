@@ -109,6 +109,16 @@ def loops_text(finished: Finished) -> str:
     return "\n".join(print_function(kernel.function) for kernel in finished.kernels) or "no kernels\n"
 
 
+def exchanging_text(finished: Finished) -> str:
+    """The loop programs for devices with subgroups."""
+    texts = [
+        f"with subgroups of {threads} threads, in place of {kernel.function.name}\n{print_function(function)}"
+        for kernel in finished.kernels
+        for threads, function in kernel.exchanging
+    ]
+    return "\n".join(texts) or "no kernel exchanges values where a device has subgroups\n"
+
+
 def shared_text(finished: Finished) -> str:
     """The loop programs that several kernels have in common, each with its arguments."""
     texts = []

@@ -42,27 +42,32 @@ class Group:
     on_device: bool = False
 
 
-def fuse_all(graph: Graph, views: Views, decide: Decide = by_rule) -> dict[Graph, tuple[Group, ...]]:
-    """The groups of a graph and of every region in it."""
-    groups = {graph: fuse(graph, views, decide)}
+def fuse_all(
+    graph: Graph, views: Views, decide: Decide = by_rule, most: int | None = None
+) -> dict[Graph, tuple[Group, ...]]:
+    """The groups of a graph and of every region in it; arguments as of `fuse`."""
+    groups = {graph: fuse(graph, views, decide, most)}
     for node in graph.nodes:
         for region in node.regions:
-            groups |= fuse_all(region, views, decide)
+            groups |= fuse_all(region, views, decide, most)
     return groups
 
 
-def fuse(graph: Graph, views: Views, decide: Decide = by_rule) -> tuple[Group, ...]:
+def fuse(graph: Graph, views: Views, decide: Decide = by_rule, most: int | None = None) -> tuple[Group, ...]:
     """The groups, each after those it reads from.
 
     Pads and concatenations stay alone: they are matters of storage. So does control flow: its regions are graphs of
     their own.
+
+    Args:
+        most: tensors that a kernel reads and writes, where a device takes no more; None: any number.
     """
-    return _Fusion(graph, views, decide).run()
+    return _Fusion(graph, views, decide, most).run()
 
 
 class _Fusion:
-    def __init__(self, graph: Graph, views: Views, decide: Decide):
-        self.graph, self.views, self.decide = graph, views, decide
+    def __init__(self, graph: Graph, views: Views, decide: Decide, most: int | None):
+        self.graph, self.views, self.decide, self.most = graph, views, decide, most
         self.producers = graph.producers()
         self.users = graph.users()
         self.outputs = set(graph.outputs)
@@ -92,13 +97,21 @@ class _Fusion:
         heavy = self.kind(first) not in _LIGHT
         while len(members) < LIMIT:
             following = self.next(members, heavy)
-            if following is None:
+            if following is None or not self.fits([*members, following]):
                 break
             members = [*members, following, *self.pulled(following, [*members, following])]
             heavy = heavy or self.kind(following) not in _LIGHT
             if len(self.leaving(members)) == 1:
                 ends.append(members)
         return self.chosen(ends)
+
+    def fits(self, members: list[Node]) -> bool:
+        """Whether a kernel has no more tensors than a device takes."""
+        if self.most is None:
+            return True
+        inside = {v for m in members for v in m.outputs}
+        read = {v for m in members for v in m.operands if not v.is_constant} - inside
+        return len(read) + len(self.leaving(members)) <= self.most
 
     def chosen(self, ends: list[list[Node]]) -> list[Node]:
         """The members of a group that may end in several places, by the rule in the last one."""
@@ -163,7 +176,9 @@ class _Fusion:
             light = self.kind(producer) is Fusion.BROADCAST and len(producer.outputs) == 1
             # Nothing that it needs may depend on the group.
             depends = any(self.producers.get(v) in members for v in producer.operands)
-            if alone and light and not depends and value.shape == node.output.shape and not self.narrowed(value):
+            if not (alone and light) or depends or value.shape != node.output.shape or self.narrowed(value):
+                continue
+            if self.fits([*members, *found, producer]):
                 found += [producer, *self.pulled(producer, [*members, *found, producer])]
         return found
 

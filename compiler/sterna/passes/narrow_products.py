@@ -23,7 +23,7 @@ from sterna.ir.graph import Array, Graph, Node, Value
 from sterna.passes.context import PassContext
 from sterna.passes.estimate import LEAST_GAIN, product_cycles
 from sterna.passes.rewriting import Rewriting
-from sterna.schedule.strategies.group_fragments import FEW
+from sterna.schedule.strategies.fragment_plan import FEW
 from sterna.targets.target import Target
 
 #: Of products of float16 that are added up in float16, the most. Measured on a convolution of random numbers (3 x 3,

@@ -4,6 +4,9 @@ Output o of stride s meets the weights (o + begin) mod s + s j and no others, so
 an ordinary convolution. `conv_transpose` is one kernel for all phases and has as many weights for each of them: an
 extent of 3 with a stride of 2 counts as 4, in two dimensions 16 products where 9 are. Here every phase becomes a
 convolution with the weights that it has; their results lie interleaved in one tensor, where the kernels write them.
+
+Groups of threads share what they read of a product only where all rows meet the same weights. So for them phases are
+apart where weights are not padded, too.
 """
 
 from __future__ import annotations
@@ -25,14 +28,20 @@ from sterna.passes.rewriting import Rewriting
 MOST_LEFT = 0.8
 #: Products from which on a kernel's call does not count.
 LEAST_PRODUCTS = 1 << 18
+#: The same of groups of threads, whose launches take longer.
+LEAST_BY_GROUPS = 1 << 19
 #: Phases along a row from which on they are better apart: of neighbours in a tile, few read the same weights.
 MANY_PHASES = 4
 #: Phases, each of which is a kernel.
 MOST_PHASES = 9
 
 
-def phases(graph: Graph) -> Graph:
-    """The graph with the transposed convolutions of padded constant weights as convolutions, one for each phase."""
+def phases(graph: Graph, groups: bool = False) -> Graph:
+    """The graph with the transposed convolutions of padded constant weights as convolutions, one for each phase.
+
+    Args:
+        groups: groups of threads run the kernels.
+    """
     if not any(node.op == "conv_transpose" for node in graph.nodes):
         return graph
     rewriting, users = Rewriting(graph), graph.users()
@@ -40,7 +49,7 @@ def phases(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node in done:
             continue
-        weights = _weights(node)
+        weights = _weights(node, groups)
         if weights is None:
             rewriting.keep(node)
             continue
@@ -51,7 +60,7 @@ def phases(graph: Graph) -> Graph:
     return rewriting.finish()
 
 
-def _weights(node: Node) -> Array | None:
+def _weights(node: Node, groups: bool) -> Array | None:
     """The weights of a transposed convolution that is worth cutting into phases."""
     if node.op != "conv_transpose" or not node.output.type.is_static or not node.operands[0].type.is_static:
         return None
@@ -60,11 +69,11 @@ def _weights(node: Node) -> Array | None:
     if weights is None or not np.isfinite(weights).all() or prod(strides) > MOST_PHASES:
         return None
     whole = int(node.output.type.elements) * weights.shape[-2] * (weights[..., 0, 0].size // prod(strides))
-    if whole < LEAST_PRODUCTS:
+    if whole < (LEAST_BY_GROUPS if groups else LEAST_PRODUCTS):
         return None
     if strides[-1] >= MANY_PHASES and int(node.output.shape[-2]) >= MANY_PHASES * strides[-1]:
         return weights
-    if prod(strides) == 1:  # a convolution, of which other passes know what to leave out
+    if groups or prod(strides) == 1:  # a convolution, of which other passes know what to leave out
         return weights
     of_all = [_of_phase(weights, phase, strides) for phase in product(*map(range, strides))]
     return weights if sum(w.size for w in of_all) <= MOST_LEFT * weights.size else None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sterna.choices import BY_RULE, Chooser
+from sterna.choices import BY_RULE, Chooser, Otherwise
 from sterna.errors import SternaError, error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, halves_of
@@ -22,7 +22,7 @@ from sterna.passes.kernels import CPU, Call
 from sterna.passes.programs import Programs
 from sterna.passes.stages import Finished, Lowered, Outline, Planned, Scheduled, Sequenced
 from sterna.schedule.schedule import Schedule
-from sterna.schedule.strategies import Context, KnownWeights, propose
+from sterna.schedule.strategies import SIMPLER, Context, KnownWeights, propose
 from sterna.targets.target import Target
 from sterna.te.couples import MOST_SUM
 from sterna.te.tensor import Kernel
@@ -62,10 +62,9 @@ def schedule_kernels(outline: Outline, context: PassContext) -> Scheduled:
             index[key] = len(schedules)
             placed.append(call.place)
             with timed(_name(len(schedules), call)):
-                stored = context.options.stored_weights
                 schedule = _tuned(call, context, exact, known)
                 if schedule is None:
-                    schedule = propose_schedule(call, target, stored, exact, known)
+                    schedule = _schedule_of(call, outline, context, exact, known)
                 schedules.append(schedule)
         kernel_of.append(index[key])
     # The kernels of the library come first, so that it and graph.json count them alike.
@@ -141,6 +140,58 @@ def propose_schedule(
     strides = {n: layout.strides for n, layout in call.layouts.items()}
     origins = {n: layout.origin for n, layout in call.layouts.items()}
     return propose(call.kernel, Context(target, strides, weights, exact or {}, known, {}, chooser, origins))
+
+
+def _schedule_of(
+    call: Call, outline: Outline, context: PassContext, exact: Mapping[str, str], known: KnownWeights
+) -> Schedule | None:
+    """The schedule of a kernel: on a device the one that has brought it there."""
+    target, stored = context.target_of(call), context.options.stored_weights
+    if target.device is not None and is_open(call):
+        try:
+            return proved_schedule(call, target, dimensions(outline.graph), context.programs, stored, exact, known)
+        except SternaError as problem:
+            if not _UNPROVED & set(problem.codes):
+                raise
+    return propose_schedule(call, target, stored, exact, known)
+
+
+def is_open(call: Call) -> bool:
+    """Whether a call is over open sizes."""
+    return any(not n.is_const for value in (*call.inputs, *call.outputs) for n in value.shape)
+
+
+def proved_schedule(
+    call: Call,
+    target: Target,
+    dims: Sequence[Symbol],
+    programs: Programs,
+    weights: str = "",
+    exact: Mapping[str, str] | None = None,
+    known: KnownWeights = NOTHING_KNOWN,
+) -> Schedule | None:
+    """The first schedule of a kernel over open sizes whose loops are proved right: as the strategies propose it, or of
+    what asks less of proofs. Arguments as of `propose_schedule` and `finish_call`.
+
+    Raises:
+        SternaError: what is not proved of the one that the strategies propose, as none is.
+    """
+    first: SternaError | None = None
+    tried = list[list[str] | None]()
+    choosers: list[Chooser] = [BY_RULE, *map(Otherwise, SIMPLER)]
+    for chooser in choosers:
+        try:
+            schedule = propose_schedule(call, target, weights, exact, known, chooser)
+            steps = None if schedule is None else [*map(str, schedule.steps)]
+            if steps in tried:
+                continue
+            tried.append(steps)
+            realize(call, schedule, target, "tried", dims, programs)
+            return schedule
+        except SternaError as problem:
+            first = first or problem
+    assert first is not None
+    raise first
 
 
 def fingerprint(

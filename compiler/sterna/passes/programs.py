@@ -89,4 +89,4 @@ def finish_lowered(call: Call, lowered: Function, target: Target) -> Function:
 def arithmetic(target: Target) -> Arithmetic:
     """What a target has instructions for. Where groups of threads run kernels, float64 is slow or missing: sines are
     reduced by integers."""
-    return Arithmetic(target.rounded, without_roots(target), target.threads is None)
+    return Arithmetic(target.rounded, without_roots(target), target.threads is None, target.compares_floats)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from sterna.errors import SternaError
+from sterna.intrinsics import Intrinsic
 from sterna.ir.graph import TensorType, Value
 from sterna.loops.program import most
 from sterna.passes.context import PassContext
@@ -28,7 +29,7 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Parts of a reduction, at most, and terms along its longest axis that a part has, at least.
 MOST_PARTS, LEAST_TERMS = 32, 16
-#: Parts come out even for fragments and vectors where their terms are a multiple of this.
+#: Parts come out even for vectors where their terms are a multiple of this; for fragments, of what these add up.
 WHOLE = 8
 #: Waves of tasks from which on a device is busy whatever the last wave leaves over.
 WAVES = 2
@@ -70,10 +71,10 @@ def _chosen(call: Call, target: Target, decide: Decide) -> _Parts | None:
     if found is None or schedule is None or (schedule.tasks or inf) >= WAVES * target.threads.multiprocessors:
         return None
     kernel, stage, axis = found
-    terms = int(axis.extent)
+    terms, whole = int(axis.extent), max(WHOLE, *(i.size("w") for i in _used(schedule) if i.tiles is not None), 1)
     candidates: dict[int, _Parts | None] = {1: None}
     for parts in range(2, min(MOST_PARTS, terms // LEAST_TERMS) + 1):
-        if terms % (parts * WHOLE) == 0:
+        if terms % (parts * whole) == 0:
             candidates[parts] = _Parts(split_sum(kernel, stage, axis, parts), axis.name, parts)
     costs = {
         n: sum(_nanoseconds(each, target) for each in ((call,) if parts is None else _apart(call, parts)))
@@ -132,10 +133,13 @@ def _nanoseconds(call: Call, target: Target) -> float:
     assert device is not None
     if schedule is None or not schedule.tasks:
         return inf
-    used = [stage.tensorized.intrinsic for stage in schedule.stages.values() if stage.tensorized is not None]
-    work = most(call_multiply_adds(call)) / min(map(device.rate, used), default=device.rate())
+    work = most(call_multiply_adds(call)) / min(map(device.rate, _used(schedule)), default=device.rate())
     moved = call_bytes(call) / device.bytes_per_ns
     return max(work, moved) / threads.busy(schedule.tasks) + device.launch_ns
+
+
+def _used(schedule: Schedule) -> list[Intrinsic]:
+    return [stage.tensorized.intrinsic for stage in schedule.stages.values() if stage.tensorized is not None]
 
 
 def _schedule(call: Call, target: Target) -> Schedule | None:

@@ -82,6 +82,8 @@ class Planned:
     Args:
         general: the program for several kernels that runs in its place, where one does; arguments: that make it this
             kernel, in the order of the program's `dims`.
+        exchanging: programs that do the same by exchanges in subgroups, for devices that have these: each with the
+            threads that a subgroup has at least, the most first (`passes.exchanging`).
     """
 
     schedule: Schedule | None
@@ -89,6 +91,7 @@ class Planned:
     place: str = CPU
     general: Function | None = None
     arguments: tuple[int, ...] = ()
+    exchanging: tuple[tuple[int, Function], ...] = ()
 
     @property
     def code(self) -> Function:

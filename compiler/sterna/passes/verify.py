@@ -168,6 +168,7 @@ def verify_lowered(lowered: Lowered, stage: str) -> None:
 def verify_finished(finished: Finished, stage: str) -> None:
     """Every kernel has a name of its own; what it accesses was proved when it was made."""
     names = [owner.code.name for owner in owners(finished.kernels)]
+    names += [function.name for kernel in finished.kernels for _, function in kernel.exchanging]
     _refuse([f"two kernels are named {name}" for name in names if names.count(name) > 1], stage)
 
 

@@ -7,7 +7,9 @@ from the network in float32. Weights become float32 constants here, which kernel
 (`schedule.strategies.weights`).
 
 Only where something is multiplied: elsewhere memory is the limit, and half the bytes are half the time. And not where
-the target multiplies matrices of 16 bits by fragments, into sums in float32: tensors keep their types there.
+the target multiplies matrices of 16 bits by fragments, into sums in float32: tensors keep their types there. Nor for a
+device whose groups of threads bring operands to memory of their own, and which widens numbers cheaply as they come:
+there, too, half the bytes are half the time, but of networks with attention, which is one kernel in float32.
 """
 
 from __future__ import annotations
@@ -34,6 +36,14 @@ def widen_halves(graph: Graph, narrow: Collection[str] = HALF) -> Graph:
         narrow: the types that become float32.
     """
     return _Widening(graph, narrow).run() if any(_multiplies(node, narrow) for node in graph.nodes) else graph
+
+
+def multiplies_computed(graph: Graph) -> bool:
+    """Whether a node multiplies two operands of 16 bits that both are computed, as attention does."""
+    return any(
+        _multiplies(node, HALF) and sum(v.dtype in HALF and not v.is_constant for v in node.operands) > 1
+        for node in graph.nodes
+    )
 
 
 def _multiplies(node: Node, narrow: Collection[str]) -> bool:

@@ -77,7 +77,7 @@ def _count(each: Innermost, least: float, target: Target) -> int:
 
 def _may_repeat(s: P.Stmt) -> bool:
     """Whether a statement may stand in a loop's body several times."""
-    return not isinstance(s, (P.Break, P.Alloc, P.Barrier, P.Tiles, P.Wait, P.Copy))
+    return not isinstance(s, (P.Break, P.Alloc, P.Barrier, P.Tiles, P.Commit, P.Wait, P.Settle, P.Copy))
 
 
 def _is_of_floats(s: P.Stmt) -> bool:

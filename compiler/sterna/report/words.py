@@ -95,6 +95,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "rfactor": lambda stage, axis, *_: f"{stage}: sums along {axis} are kept apart and added up at the end",
     "gather": lambda stage, tensor: f"{stage}: {tensor} is read from a copy of what each window has of it",
     "fill_up": lambda stage, axis, many: f"{stage}: {axis} has zeros behind it, up to a multiple of {many}",
+    "from_tiles": lambda stage, *_: f"{stage}: fragments are stored, a part of a tile at a time",
     "by_runs": lambda stage, many, *_: f"{stage}: terms are read {many} at a time",
     "pack": _pack,
     "narrow": lambda tensor, dtype, *_: f"{tensor} is stored as {dtype} and widened where it is read",

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import stat
 import struct
 import warnings
 from collections.abc import Callable, Iterator
@@ -44,26 +45,37 @@ def parse_address(text: str) -> tuple[str, int]:
 def find_token(given: str | None = None) -> bytes | None:
     """The token that was given, or that of STERNA_RPC_TOKEN, or of the file that STERNA_RPC_TOKEN_FILE names.
 
+    It is any bytes, without white space at its end. A variable that is set to nothing is none.
+
     Raises:
         SternaError: E0802, the file cannot be read, others may write it, or the token is too short.
     """
-    where, token = "the token", given if given is not None else os.environ.get("STERNA_RPC_TOKEN")
+    where, token = "the token", os.fsencode(os.environ.get("STERNA_RPC_TOKEN", "") if given is None else given)
     name = os.environ.get("STERNA_RPC_TOKEN_FILE")
-    if token is None and name:
-        data = read_private(Path(name))
-        if data is None:
-            fix = f"chmod 600 {name}"
-            raise error("E0802", f"{name} is no file that this user alone can write and that can be read", fix=fix)
-        if os.name != "nt" and Path(name).stat().st_mode & 0o077:
-            warnings.warn(f"other users may read the token in {name}", stacklevel=2)
-        where, token = name, data.decode("utf-8", "replace")
-    if not token:
+    if given is None and not token and name:
+        where, token = name, _read_token(name)
+    elif not token:
         return None
-    found = token.rstrip(" \t\r\n").encode()
+    found = token.rstrip(b" \t\r\n")
     if len(found) < LEAST_TOKEN_BYTES:
         raise error("E0802", f"{where} has {len(found)} bytes; a device's has at least {LEAST_TOKEN_BYTES}")
-
     return found
+
+
+def _read_token(name: str) -> bytes:
+    data = read_private(Path(name))
+    if data is None:
+        fix = "STERNA_RPC_TOKEN_FILE names the file with the token that the server was started with"
+        try:
+            if stat.S_ISREG(os.lstat(name).st_mode):
+                fix = f"chmod 600 {name}"
+            why = "it is no file that this user alone can write and that can be read"
+        except OSError as problem:
+            why = problem.strerror or str(problem)
+        raise error("E0802", f"the token cannot be read from {name}: {why}", fix=fix)
+    if os.name != "nt" and Path(name).stat().st_mode & 0o077:
+        warnings.warn(f"other users may read the token in {name}", stacklevel=3)
+    return data
 
 
 class Device:

@@ -66,11 +66,13 @@ class Status(IntEnum):
     SYSTEM = 15
     OFFSET = 16
     UNSUPPORTED = 17
-    LOST = 1000  #: nobody sends it: the connection has ended
+    LOST = 1000  #: nobody sends it, nor the next: the connection has ended
+    ABSENT = 1001  #: what answers is no device
 
 
 #: The code of Sterna's that stands for a status of the protocol.
 CODES = {
+    Status.ABSENT: "E0801",
     Status.DENIED: "E0802",
     Status.BUSY: "E0803",
     Status.VERSION: "E0804",

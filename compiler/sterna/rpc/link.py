@@ -20,7 +20,10 @@ from sterna.version import __version__
 _GRACE = 30.0
 #: Bytes that are copied to be sent together with others.
 _MOST_JOINED = 1 << 14
+#: How every message begins of a connection that has ended.
+LOST = "the connection to the device is lost: "
 _FIXES = {
+    "E0801": "see that it is the port of `sterna rpc serve` and no other program's; a device has 32 clients at most",
     "E0802": "set STERNA_RPC_TOKEN, or STERNA_RPC_TOKEN_FILE to the file that the server was started with",
     "E0803": "wait longer, or use another device; `sterna rpc doctor` says how many wait",
     "E0804": "install the same version of sterna on both machines",
@@ -69,9 +72,15 @@ class Link:
     def _introduce(self, token: bytes | None) -> None:
         own = secrets.token_bytes(NONCE_BYTES)
         hello = Request(Kind.HELLO, own + frames.text(f"sterna {__version__}"), 4 + NONCE_BYTES)
-        reply = self.ask(hello)
-        if len(reply) != 4 + NONCE_BYTES:
-            raise self._end("its first reply is no HELLO")
+        try:
+            reply = self.ask(hello)
+            if len(reply) != 4 + NONCE_BYTES:
+                raise self._end("its first reply is no HELLO")
+        except Refused as problem:
+            if problem.status != Status.LOST:
+                raise
+            why = problem.message.removeprefix(LOST)
+            raise Refused(Status.ABSENT, f"what listens there does not answer as a device: {why}") from None
         other = reply[4:]
         if not reply[0] & 1:
             return
@@ -204,7 +213,7 @@ class Link:
 
     def _end(self, why: str) -> Refused:
         """Nothing more can be asked; the reason for whoever asks."""
-        self._ended = self._ended or f"the connection to the device is lost: {why}"
+        self._ended = self._ended or LOST + why
         self._hang_up()
         return Refused(Status.LOST, self._ended)
 

@@ -37,10 +37,11 @@ from sterna.codegen.render import render_template, resource
 from sterna.errors import SternaError, error, system_error
 from sterna.firmware.description import Firmware, Tensor, read_firmware
 from sterna.firmware.machines import Machine
+from sterna.firmware.remote import Counted
 from sterna.rpc import frames
 from sterna.rpc.frames import HEAD, MOST_STATUS_BYTES, Kind, Request, Status
 from sterna.rpc.functions import DeviceModel, ModelFunctions
-from sterna.rpc.link import Link, Refused
+from sterna.rpc.link import LOST, Link, Refused
 from sterna.runtime import remote
 from sterna.runtime.remote import Failure, Model
 from sterna.scratch import temporary_directory
@@ -61,6 +62,8 @@ SECONDS_OF_A_RUN, SECONDS_TO_FLASH = 60.0, 600.0
 _SLOW = frozenset({Kind.RUN, Kind.TIME, Kind.PROFILE})
 #: What a board says of a frame that may have been damaged on its way.
 _DAMAGED = frozenset({Status.TOO_LARGE, Status.VERSION})
+#: A board that says nothing, or anything.
+_ANSWERS = "reset it; its program calls rpc_serve, and line and baud are its own; `flash` puts such a program there"
 _EXAMPLE = 'line = "/dev/ttyACM0"'
 _EXAMPLE_OF_FLASH = 'flash = "make BUNDLE={bundle} SERVER={server} flash"; {{ and }} are braces'
 _SERVER = ("rpc.c", "rpc.h", "node.h")
@@ -120,6 +123,8 @@ class Line:
         except (OSError, ValueError, OverflowError) as problem:
             reason = getattr(problem, "strerror", None) or str(problem)
             fix = "plug it in, and see that you may read and write it (group dialout)"
+            if board.line.startswith("tcp:"):
+                fix = "start what gives the port (ser2net, an emulator), and see that host and port are its own"
             raise error(
                 "E0801", f"the line {board.line} cannot be opened: {reason}", str(board.file), fix=fix
             ) from None
@@ -196,13 +201,22 @@ class SerialLink(Link):
         self._ids = 0
         self._ended = None
         self._got = bytearray()
+        try:
+            self._greet(seconds)
+        except Refused as problem:
+            self.close()
+            why = problem.message.removeprefix(LOST)
+            raise Refused(Status.ABSENT, f"no program of Sterna answers at {board.line}: {why}") from None
+
+    def _greet(self, seconds: float) -> None:
+        """HELLO, until it is answered. Raises Refused."""
         end = time.monotonic() + seconds
         hello = Request(Kind.HELLO, bytes(frames.NONCE_BYTES) + frames.text("sterna"), 4 + frames.NONCE_BYTES)
         while (reply := self._once(hello, 0, PATIENCE)) is None:
             if time.monotonic() > end:
-                raise self._end("no program on the board answers")
-        if reply[0] & 1:
-            raise self._end("the board demands a token, which a line has no use for")
+                raise self._end(f"nothing came in {seconds:g} s")
+        if len(reply) != 4 + frames.NONCE_BYTES or reply[0] & 1:
+            raise self._end("its first reply is no HELLO of a board")
 
     def ask_all(self, requests: Sequence[Request]) -> list[bytes]:
         with self._lock:
@@ -219,10 +233,19 @@ class SerialLink(Link):
                 if (reply := self._once(request, self._ids, seconds)) is not None:
                     return reply
             except Refused as problem:
+                if problem.status == Status.STATE and self._is_new():
+                    raise self._end(f"the board has started anew, and does not know of {request.kind.name}") from None
                 if problem.status not in _DAMAGED:
                     raise
                 refused = problem
         raise refused or self._end(f"{request.kind.name} was sent {TRIES} times, and no reply came")
+
+    def _is_new(self) -> bool:
+        """Whether the board has forgotten that it was greeted: it then refuses even what it always answers."""
+        self._ids += 1
+        with contextlib.suppress(Refused):
+            return self._once(Request(Kind.STATUS, most=MOST_STATUS_BYTES), self._ids, PATIENCE) is None
+        return True
 
     def _once(self, request: Request, number: int, seconds: float) -> bytes | None:
         """Sends a frame once; None where no reply to it comes in time. Raises Refused."""
@@ -300,6 +323,11 @@ class SerialFunctions(ModelFunctions):
     def sterna_cpu_has(self, feature: bytes) -> int:
         return -1
 
+    def counted(self, pointer: Any) -> Counted | None:
+        """What the latest run took, where the board's clock counts instructions."""
+        taken = self._models[pointer.value].nanoseconds if self._board.counts else None
+        return None if taken is None else Counted(self._board.file.name, taken, None)
+
     def _opened(self, path: bytes, threads: int) -> Model:
         firmware = read_firmware(os.fsdecode(path))
         if threads > 1:
@@ -310,6 +338,8 @@ class SerialFunctions(ModelFunctions):
                 model.table(table)
         except (Refused, Failure) as problem:
             message = problem.message if isinstance(problem.message, str) else problem.message.decode()
+            if problem.status == Status.ABSENT:
+                raise error("E0801", message, str(self._board.file), fix=_ANSWERS) from None
             raise Refused(problem.status, message).as_error(self._board.line) from None
         if self._latest is not None and self._latest.ended is None:
             self._latest.ended = b"another bundle has been loaded on the same board"
@@ -319,6 +349,8 @@ class SerialFunctions(ModelFunctions):
     def _with(self, firmware: Firmware) -> SerialLink:
         """A connection to the board with this model on it. Raises Refused."""
         wanted = identity(firmware)
+        if self._connected is not None and self._connected.ended:
+            self.close()  # the board may have started anew, or be plugged in again
         if self._connected is None:
             self._connected = self._running()
         if self._connected is not None and model_on(self._connected) == wanted:
@@ -449,7 +481,8 @@ def _flash(board: Board, firmware: Firmware, server: Path) -> None:
         raise error("E0810", f"the board cannot be flashed: {problem}", str(board.file)) from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()[-6:]
-        raise error("E0810", f"flashing ended with status {done.returncode}", str(board.file), *said)
+        why = f": {said[-1].strip()[:100]}" if said else ""
+        raise error("E0810", f"flashing ended with status {done.returncode}{why}", str(board.file), *said[:-1])
 
 
 def _line_of(board: Board) -> Line:

@@ -79,6 +79,23 @@ class CopySteps(AxisSteps):
         s.relations, s.annotations = [], {}
         return inner.name
 
+    def from_tiles(self, stage: str, row: str, lane: str) -> None:
+        """Lets a stage that only copies another one, whose accumulators stay tiles of the hardware (scope "fragment" or
+        "tile"), store them: one for each iteration of what is around its innermost axes, which have a tile's rows and
+        lanes. So the sums of a task take no more memory than what is stored at a time.
+
+        The loops around count off tiles as those of the sums do, threads the same ones."""
+        s = self._step("from_tiles", stage, row, lane)
+        for axis in (row, lane):
+            self._leaf(s, axis)
+        if not isinstance(s.body, Load) or s.body.dtype != s.tensor.dtype or s.transferred:
+            self._illegal(f"{stage} computes its elements", "store what cache_read lets copy")
+        if s.leaves[-2:] != [row, lane]:
+            self._illegal(f"{row}, {lane} are not the innermost axes of {s.leaves}", "reorder")
+        for axis in (row, lane):
+            s.annotations[axis] = "tensorized"
+        s.from_tiles = row, lane
+
     def by_runs(self, stage: str, many: int, *factors: int) -> tuple[str, ...]:
         """Makes a reduction read its terms from stages of their own, `<stage>_terms`, whose last axis are runs of
         `many` of them: placed in registers within the reduction's loop over runs, they are what one access of a thread
@@ -261,11 +278,12 @@ class CopySteps(AxisSteps):
     def pipeline(self, stage: str, axis: str, depth: int) -> None:
         """Brings what an iteration of an axis needs of the stages that are placed there `depth` - 1 iterations before
         it is read, into as many buffers for each as `depth`, which take turns: the iterations are a software pipeline,
-        in which later loads and earlier products overlap. What is brought is read from outside of the loop."""
+        in which later loads and earlier products overlap. With one buffer, threads have in registers what the next
+        iteration reads while one computes. What is brought is read from outside of the loop."""
         s: StageSchedule = self._step("pipeline", stage, axis, depth)
         self._leaf(s, axis)
-        if axis in s.annotations or axis in s.pipelined or depth < 2:
-            self._illegal(f"{axis} with {depth} buffers", "a serial axis, once, with 2 buffers at least")
+        if axis in s.annotations or axis in s.pipelined or depth < 1:
+            self._illegal(f"{axis} with {depth} buffers", "a serial axis, once, with 1 buffer at least")
         s.pipelined[axis] = depth
 
     def recompute(self, stage: str, *consumers: str) -> str:

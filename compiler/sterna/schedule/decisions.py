@@ -125,6 +125,7 @@ class StageSchedule:
             last dimensions are a row.
         turned: elements by which each row of the storage is turned against the one before it.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
+        from_tiles: the rows and lanes of a stage that stores tiles, innermost.
     """
 
     tensor: Tensor
@@ -147,10 +148,16 @@ class StageSchedule:
     pipelined: dict[str, int] = field(default_factory=dict)
     transferred: bool = False
     asynchronous: bool = False
+    from_tiles: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:
         return self.tensor.name
+
+    @property
+    def keeps_tiles(self) -> bool:
+        """Whether its elements stay in tiles of the hardware."""
+        return self.scope is not None and self.scope.is_tiles
 
     @property
     def overhanging(self) -> list[int]:

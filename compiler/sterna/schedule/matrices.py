@@ -14,8 +14,9 @@ from typing import TypeGuard
 from sterna.ir.extremum import minimum
 from sterna.ir.integer import ONE, ZERO, Atom, Int, of
 from sterna.te import expr as E
-from sterna.te.axis import Axis, taken_apart
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Reduce
+from sterna.te.position import taken_apart
 from sterna.te.tensor import Tensor
 
 

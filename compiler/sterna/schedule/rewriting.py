@@ -14,9 +14,10 @@ from sterna.ir.extremum import minimum
 from sterna.ir.integer import ZERO, Int, as_int, of
 from sterna.schedule.decisions import Derived, Fuse, RaggedTail
 from sterna.te import expr as E
-from sterna.te.axis import Axis, taken_apart
+from sterna.te.axis import Axis
 from sterna.te.couples import restored, with_shift
 from sterna.te.expr import Expr, Load, Reduce
+from sterna.te.position import taken_apart
 from sterna.te.tensor import Tensor
 
 

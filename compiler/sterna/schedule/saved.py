@@ -44,6 +44,7 @@ PRIMITIVES = (
     "online_in_matrices",
     "transfer",
     "rfactor",
+    "from_tiles",
     "by_runs",
     "gather",
     "fill_up",

@@ -24,7 +24,7 @@ import numpy as np
 from sterna.intrinsics import INTRINSICS, Intrinsic
 from sterna.ir import dtypes
 from sterna.ir.integer import Atom, as_int, of
-from sterna.ir.memory import REGISTER, SCRATCH, STACK, STATE, Memory, Scope
+from sterna.ir.memory import FRAGMENT, REGISTER, SCRATCH, STACK, STATE, Memory, Scope
 from sterna.schedule.copies import CopySteps
 from sterna.schedule.decisions import (
     Ahead,
@@ -62,7 +62,7 @@ from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
 #: Where any target lets a stage be placed; memories of its own come on top.
-SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE)}
+SCOPES: dict[str, Scope] = {scope.name: scope for scope in (REGISTER, STACK, SCRATCH, STATE, FRAGMENT)}
 #: Types that `narrow` stores constants in.
 NARROW = dtypes.HALVES
 
@@ -263,7 +263,7 @@ class Schedule(CopySteps):
             self._illegal(f"{stage} has steps of its own already, or is an output", "cache_write, then as_matrices")
         own, inner = {a.name: a for a in s.tensor.axes[:-1]}, {a.name: a for a in reduction.axes}
         rows = [axis for name, axis in own.items() if name not in batch]
-        if not all(a.extent.is_const for a in (*rows[1:], *reduction.axes)):
+        if not all(a.extent.is_const for a in reduction.axes):
             self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
         if stray := [*({*batch} - own.keys()), *({*folded} - inner.keys())] or ([] if folded else ["depth"]):
             self._illegal(f"{stray[0]} is no axis for that", "a batch of the stage's axes, folded of those reduced")

@@ -155,8 +155,6 @@ def _shape_of(entry: Mapping[str, Any]) -> Iterator[Contradiction]:
         if not isinstance(strides, list) or not all(_is_stride(s) for s in strides):
             fix = 'a list of numbers of elements, or "any" where any number will do'
             yield Contradiction("operands", f"the strides of {name} are {strides!r}", fix)
-    if not all(isinstance(feature, str) for feature in entry.get("needs", [])):
-        yield Contradiction("needs", "needs has something that is no name", 'a list such as ["neon"]')
 
 
 def _is_stride(value: Any) -> bool:

@@ -69,6 +69,12 @@ def _nonsense(memory: Memory, earlier: tuple[Memory, ...]) -> Iterator[Contradic
     if not 1 <= alignment <= _MOST_ALIGNMENT or alignment & (alignment - 1):
         problem = f"alignment is {alignment}"
         yield Contradiction("alignment", problem, f"a power of two from 1 to {_MOST_ALIGNMENT}")
+    for key in ("asked_bytes", "together_bytes", "system_bytes"):
+        if not 0 <= (size := getattr(memory, key)) <= _MOST_BYTES:
+            yield Contradiction(key, f"{key} is {size}", f"a number from 0 to {_MOST_BYTES}")
+    if memory.together_bytes and memory.together_bytes < memory.most + memory.system_bytes:
+        problem = f"together_bytes is {memory.together_bytes}, and one task may have {memory.most}"
+        yield Contradiction("together_bytes", problem, "what a multiprocessor has for all tasks, or leave it out")
     if not 0 <= memory.address_space <= _MOST_SPACE:
         problem = f"address_space is {memory.address_space}"
         yield Contradiction("address_space", problem, f"LLVM's number for it, from 0 to {_MOST_SPACE}")

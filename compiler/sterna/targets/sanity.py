@@ -27,6 +27,8 @@ _FAMILIES: tuple[tuple[str, str, int], ...] = (
     ("nvptx64", "nvptx64", 64),
 )
 _LIBRARY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(so|dylib|dll|wasm|a)")
+#: Threads of a subgroup.
+_SUBGROUPS = (4, 8, 16, 32, 64, 128)
 _KIND = re.compile(r"[a-z][a-z0-9]{0,31}")
 #: Files with the kernels of a device; those that a bundle may have (sterna_runtime.ownership).
 _MODULE = re.compile(r"kernels\.(cl|ptx|metal|wgsl)")
@@ -100,11 +102,17 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction("threads", problem, "a number from 1 to 65536")
     if threads is not None and not 0 <= threads.cache_bytes <= 1 << 34:
         yield Contradiction("threads", f"cache_bytes is {threads.cache_bytes}", "a number from 0 to 2^34")
+    if threads is not None and not 0 <= threads.registers <= 1 << 24:
+        yield Contradiction("registers", f"registers is {threads.registers}", "a number from 0 to 2^24")
     if threads is not None and threads.asynchronous_bytes not in (0, 4, 8, 16):
         problem = f"asynchronous_bytes is {threads.asynchronous_bytes}"
         yield Contradiction("threads", problem, "4, 8 or 16; 0 without asynchronous copies")
-    if threads is not None and threads.subgroup not in (1, 4, 8, 16, 32, 64, 128):
+    if threads is not None and threads.subgroup not in (1, *_SUBGROUPS):
         yield Contradiction("subgroup", f"subgroup is {threads.subgroup}", "a power of two from 4 to 128; 1 without")
+    optional = () if threads is None else threads.optional_subgroups
+    if not {*optional} <= {*_SUBGROUPS} or [*optional] != sorted({*optional}, reverse=True):
+        problem = f"optional_subgroups is {[*optional]}"
+        yield Contradiction("optional_subgroups", problem, "powers of two from 4 to 128, the greatest first")
     if threads is not None and threads.access_bytes not in (0, 4, 8, 16):
         problem = f"access_bytes is {threads.access_bytes}"
         yield Contradiction("access_bytes", problem, "4, 8 or 16; 0 for an element at a time")
@@ -124,8 +132,9 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction(
             "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
         )
-    others = ("fragment_multiply_adds_per_ns", "buffers", "launch_ns", "barrier_ns", "copy_ns", "copied_bytes_per_ns")
-    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *others):
+    others = ("fragment_multiply_adds_per_ns", "buffers", "copied_bytes_per_ns")
+    waits = ("latency_ns", "launch_ns", "barrier_ns", "copy_ns")
+    for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *others, *waits):
         value = getattr(device, key)
         if not (math.isfinite(value) and value > 0):
             yield Contradiction(key, f"{key} is {value}", "a number greater than 0")

@@ -13,12 +13,13 @@ from sterna.errors import Diagnostic
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict[str, Any]": (dict,),
-    "tuple[str, ...]": (list,),
 }  # fmt: skip
+#: Of a list, the type of its entries.
+_ENTRIES = {"tuple[str, ...]": "str", "tuple[int, ...]": "int"}
 #: Values of a field, by its type, in the words of a description.
 _WORDS = {
     "int": "an integer", "float": "a number", "str": "a text in quotes", "bool": "true or false",
-    "dict[str, Any]": "a table", "tuple[str, ...]": "a list of texts",
+    "dict[str, Any]": "a table", "tuple[str, ...]": "a list of texts", "tuple[int, ...]": "a list of integers",
 }  # fmt: skip
 
 
@@ -119,4 +120,6 @@ def record_of(
 
 
 def _is(value: Any, annotation: str) -> bool:
+    if (entry := _ENTRIES.get(annotation)) is not None:
+        return isinstance(value, list) and all(_is(each, entry) for each in value)
     return isinstance(value, _TYPES[annotation]) and (annotation == "bool" or not isinstance(value, bool))

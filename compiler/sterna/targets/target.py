@@ -20,6 +20,10 @@ LEAST_ALIGNMENT = 8
 CODE = ("fast", "small", "smallest")
 
 
+#: Registers of a thread beside those that hold fragments.
+OTHERS = 80
+
+
 @dataclass(frozen=True)
 class Threads:
     """How tasks are run by groups of threads.
@@ -28,6 +32,7 @@ class Threads:
         most: threads that a task can have; preferred: of a task whose threads have nothing to do with one another.
         multiprocessors: tasks that run at a time, each with all that one part of the device has.
         cache_bytes: of the cache that all groups share.
+        registers: of 32 bits that a multiprocessor has for the threads of all its tasks; 0: not known.
         fragments: intrinsics for products of fragments of matrices, which a subgroup of threads holds together, by the
             names of `sterna.intrinsics`.
         dots: intrinsics for dot products of words of four bytes, those of one lane, by the same names; of several lanes
@@ -35,6 +40,11 @@ class Threads:
         asynchronous_bytes: of a copy from the device's memory to that of a task that goes on while its threads compute,
             at most; 0 where there are no such copies.
         subgroup: threads, neighbours along x, whose registers reach one another; 1 where there are none, or not known.
+        optional_subgroups: where that is 1, such widths that some of the devices have, the greatest first: kernels that
+            would exchange values are written for each of them beside one without, and what loads a bundle takes the
+            first that fits.
+        converts_halves: whether widening a number of 16 bits and rounding to it costs little beside its memory, so that
+            networks of these keep their tensors in 16 bits.
         access_bytes: that one access of a thread to memory takes at most, where it begins at a multiple of them; 0: an
             element at a time.
     """
@@ -43,20 +53,35 @@ class Threads:
     preferred: int = 128
     multiprocessors: int = 16
     cache_bytes: int = 1 << 20
+    registers: int = 0
     fragments: tuple[str, ...] = ()
     dots: tuple[str, ...] = ()
     asynchronous_bytes: int = 0
     subgroup: int = 1
+    optional_subgroups: tuple[int, ...] = ()
+    converts_halves: bool = False
     access_bytes: int = 0
 
     def alone(self, tasks: int) -> bool:
         """Whether no multiprocessor has two of so many tasks: then a task may take all of its registers."""
         return tasks <= self.multiprocessors
 
-    def beside(self, tasks: int, threads: Iterable[int]) -> int:
+    def beside(self, tasks: int, threads: Iterable[int], held: int = 0) -> int:
         """How many tasks of so many threads (along x, y and z) a multiprocessor is to have registers for, where the
-        compiler of a kernel, which spills for the sake of more, is not to decide; 0 where it is."""
-        return 1 if self.alone(tasks) else 2 if 2 * prod(threads) >= self.most else 0
+        compiler of a kernel, which spills for the sake of more, is not to decide; 0 where it is.
+
+        Args:
+            held: registers of a thread that hold fragments.
+        """
+        many = prod(threads)
+        if self.alone(tasks) or (held and self.registers < 2 * many * (held + OTHERS)):
+            return 1
+        return 2 if 2 * many >= self.most else 0
+
+    def together(self, threads: int, held: int) -> int:
+        """How many tasks of so many threads, with so many registers of each that hold fragments, a multiprocessor has
+        registers for; 1 where that is not known."""
+        return max(1, self.registers // (threads * (held + OTHERS)))
 
     def busy(self, tasks: int) -> float:
         """The share of multiprocessors that have a task, in the mean over all waves of so many."""
@@ -80,6 +105,7 @@ class Device:
         buffers: inputs and outputs that a kernel may have together; what has more stays on the CPU.
         multiply_adds_per_ns, bytes_per_ns: that it does and moves with all its threads; with `thread_` before it, one.
         fragment_multiply_adds_per_ns: that it does on fragments of matrices of 16 bits.
+        latency_ns: from when a thread asks for what lies in its memory until it has that.
         launch_ns: from the end of a kernel to the first tasks of the next one, which reads what it wrote.
         barrier_ns: what the threads of a group wait for one another at a barrier.
         copy_ns, copied_bytes_per_ns: what a copy between its memory and the CPU's takes.
@@ -97,6 +123,7 @@ class Device:
     bytes_per_ns: float = 100.0
     thread_multiply_adds_per_ns: float = 0.1
     thread_bytes_per_ns: float = 0.4
+    latency_ns: float = 600.0
     launch_ns: float = 2000.0
     barrier_ns: float = 50.0
     copy_ns: float = 10000.0
@@ -169,6 +196,8 @@ class Target:
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         splat_loads: whether a load repeats an element in all lanes of a vector; if not, a shuffle does, which takes as
             long as a multiply-add.
+        interleaves: whether instructions put lanes of two vectors side by side, so that squares of narrow elements are
+            transposed in registers.
         prefetches: whether weights that L2 does not keep are asked for before they are read.
         by_lane: whether a vector is multiplied by an element of another one in one instruction.
         unrolled_products: vector multiply-adds that the body of a reduction loop may hold written out.
@@ -230,6 +259,7 @@ class Target:
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
     splat_loads: bool = True
+    interleaves: bool = True
     prefetches: bool = False
     by_lane: bool = False
     unrolled_products: int = 96
@@ -299,6 +329,11 @@ class Target:
         would take more of it."""
         return self.static
 
+    def with_subgroup(self, threads: int) -> Target:
+        """A target that is known to have subgroups of so many threads."""
+        assert self.threads is not None
+        return replace(self, threads=replace(self.threads, subgroup=threads, optional_subgroups=()))
+
     def in_fewer_registers(self, registers: int, products: int) -> Target:
         """A target whose tiles take at most so many registers and write out so many products."""
         return replace(
@@ -344,7 +379,8 @@ class Target:
     @property
     def fragment_types(self) -> frozenset[str]:
         """The types of matrices whose products it adds up in float32 by fragments."""
-        return frozenset(dtype for name in self.fragments for dtype in PROVIDED[name].operands)
+        known = (PROVIDED[name] for name in self.fragments)
+        return frozenset(dtype for intrinsic in known if intrinsic.dtype == "float32" for dtype in intrinsic.operands)
 
     @property
     def fragments(self) -> tuple[str, ...]:

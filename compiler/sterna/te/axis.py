@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sterna.ir.integer import ZERO, Atom, Int, IntLike, Symbol, as_int, of
+from sterna.ir.integer import Int, IntLike, Symbol, as_int, of
 
 
 class Axis(Symbol):
@@ -21,13 +19,3 @@ class Axis(Symbol):
     @property
     def var(self) -> Int:
         return of(self)
-
-
-def taken_apart(axes: Sequence[Axis], position: Int) -> dict[Atom, Int]:
-    """The values of axes of constant extents by the position in all of them, of which the last one moves fastest."""
-    values: dict[Atom, Int] = {}
-    for axis in reversed(axes):
-        values[axis], position = (
-            (position, ZERO) if axis is axes[0] else (position % axis.extent, position // axis.extent)
-        )
-    return values

@@ -7,11 +7,12 @@ Such an index is an ordinary `Int` in which the loaded value is an atom with bou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sterna.ir.extremum import maximum, minimum
 from sterna.ir.integer import Atom, Int, as_int
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.expr import Expr
 
 
@@ -126,6 +127,20 @@ class Quotient(IndexAtom):
 def quotient(dividend: Int, divisor: Int) -> Int:
     """The quotient of a position that is not negative by a size."""
     return dividend // int(divisor) if divisor.is_const else Int({(Quotient(dividend, divisor),): 1}, 0)
+
+
+def divided(dividend: Int, divisor: Int) -> tuple[Int, Int]:
+    """The quotient of a position that is not negative by a size, and what it leaves."""
+    first = quotient(dividend, divisor)
+    return first, dividend % divisor if divisor.is_const else dividend - first * divisor
+
+
+def taken_apart(axes: Sequence[Axis], position: Int) -> dict[Atom, Int]:
+    """The values of axes by the position in all of them, of which the last one moves fastest."""
+    values: dict[Atom, Int] = {}
+    for axis in reversed(axes[1:]):
+        position, values[axis] = divided(position, axis.extent)
+    return values | ({axes[0]: position} if axes else {})
 
 
 def depends_on_data(*positions: Int) -> bool:

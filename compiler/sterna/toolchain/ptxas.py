@@ -17,6 +17,7 @@ from sterna.scratch import temporary_directory
 #: By compute capability, threads, groups and bytes of shared memory that a multiprocessor has room for (CUDA C++
 #: Programming Guide, "Compute Capabilities").
 LIMITS = {"sm_75": (1024, 16, 64 << 10), "sm_80": (2048, 32, 164 << 10), "sm_90": (2048, 32, 228 << 10)}
+LIMITS["sm_90a"] = LIMITS["sm_90"]
 #: Registers of a multiprocessor; a warp, which is so many threads, is given a multiple of so many of them.
 REGISTERS, WARP, UNIT = 65536, 32, 256
 #: Bytes of shared memory that the system takes of each group, from 8.0 on.
@@ -37,12 +38,16 @@ class Registers:
     spilled: int
     shared_bytes: int
 
-    def occupancy(self, capability: str, threads: int) -> float:
-        """The share of a multiprocessor's threads that there is room for at a time, in groups of so many."""
+    def occupancy(self, capability: str, threads: int, shared_bytes: int = 0) -> float:
+        """The share of a multiprocessor's threads that there is room for at a time, in groups of so many.
+
+        Args:
+            shared_bytes: of a group, with what its launch asks for.
+        """
         most, groups, memory = LIMITS[capability]
         warps = -(-threads // WARP)
         of_warp = -(-self.registers * WARP // UNIT) * UNIT
-        shared = self.shared_bytes + (0 if capability == "sm_75" else RESERVED)
+        shared = max(self.shared_bytes, shared_bytes) + (0 if capability == "sm_75" else RESERVED)
         fits = [most // (warps * WARP), groups, REGISTERS // (of_warp * warps), memory // shared if shared else groups]
         return min(fits) * warps * WARP / most
 

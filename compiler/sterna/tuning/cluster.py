@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -27,7 +28,8 @@ CONNECT = 10.0
 _SECONDS = 2.0
 #: Dask's log has nothing that an error does not say.
 _QUIET = logging.CRITICAL
-_SCHEMES = ("tcp", "tls", "ws", "wss")
+#: Of a scheduler: Dask knows no other port where none is named.
+_ADDRESS = re.compile(r"(?P<scheme>tcp|tls|ws|wss)://([^\s:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
 
 
 def resource(device: str) -> str:
@@ -100,17 +102,31 @@ class Cluster:
             self._owned.close()
 
 
+def _check_address(asked: str) -> None:
+    """Refuses what Dask's client cannot connect to whoever listens: it would not end in order.
+
+    Raises:
+        SternaError: E0002, it is no address; E0801, TLS has no certificates.
+    """
+    found = _ADDRESS.fullmatch(asked)
+    if found is None or not 0 < int(found["port"]) < 1 << 16:
+        fix = Advice(Option("dask", "tcp://HOST:8786"), ", or ", Option("dask", LOCAL))
+        raise error("E0002", f'"{asked}" names no scheduler of Dask', fix=fix)
+    secured = found["scheme"] in ("tls", "wss")
+    if secured and _distributed().Security().get_connection_args("client").get("ssl_context") is None:
+        title, where = f"certificates are needed for {asked}, and Dask has none", "cert and key of tls.client"
+        raise error("E0801", title, fix=f"name them in Dask's settings: distributed.comm.tls.ca-file, and {where}")
+
+
 @contextlib.contextmanager
 def cluster(asked: str, devices: Sequence[str]) -> Iterator[Cluster]:
     """The cluster that --dask names, with workers for these devices.
 
     Raises:
-        SternaError: E0002, it names none; E0004, Dask is not installed; as of `Cluster`.
+        SternaError: E0002, it names none; E0004, Dask is not installed; as of `_check_address` and `Cluster`.
     """
-    scheme, colon, rest = asked.partition("://")
-    if asked != LOCAL and (scheme not in _SCHEMES or not colon or not rest):
-        fix = Advice(Option("dask", "tcp://HOST:8786"), ", or ", Option("dask", LOCAL))
-        raise error("E0002", f'"{asked}" names no scheduler of Dask', fix=fix)
+    if asked != LOCAL:
+        _check_address(asked)
     owned = local(devices) if asked == LOCAL else None
     found = Cluster(owned or asked, owned)
     try:

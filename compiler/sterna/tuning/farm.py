@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Any
 
 from sterna.choices import Choice
-from sterna.errors import error
+from sterna.errors import SternaError, error
 from sterna.tuning import farm_worker
 from sterna.tuning.cluster import BUILD, Cluster, resource
 from sterna.tuning.farm_worker import HERE, Opener, open_device
 from sterna.tuning.kernels import Task
 from sterna.tuning.measure import AGAIN, SECONDS, TURNS_SECONDS
-from sterna.tuning.worker import Trial, counts
+from sterna.tuning.worker import Trial, counts, first_line
 
 #: Trials of a device between two runs of the reference kernel, and how far its cost may be from what it was.
 EVERY, DRIFT = 16, 0.25
@@ -165,6 +165,8 @@ class Farm:
                     if each.built.status == "finished":
                         ready.append(each)
                     else:  # Those who built it died of it, one after the other.
+                        if isinstance(problem := _problem(each.built), SternaError):
+                            raise problem  # What a builder lacks says nothing of the choice.
                         found.append(Trial(each.choice, "", (), _why(each.built), ()))
                 silent = ready[0].silent if ready else ()
                 for device in [each for each in self._left() if each.name not in silent][:width]:
@@ -314,9 +316,16 @@ def _is_done(future: Any) -> bool:
     return future.status in ("finished", "error", "cancelled")
 
 
+def _problem(future: Any) -> object:
+    """What ended a future that failed."""
+    return future.exception() if future.status == "error" else "it was cancelled"
+
+
 def _why(future: Any) -> str:
-    """Of a future that failed."""
-    problem = future.exception() if future.status == "error" else "it was cancelled"
+    """The same in a line."""
+    problem = _problem(future)
+    if isinstance(problem, SternaError):
+        return first_line(problem)
     name = f"{type(problem).__name__}: " if isinstance(problem, BaseException) else ""
     return f"{name}{problem}".split("\n", 1)[0][:200]
 

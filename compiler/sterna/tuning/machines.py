@@ -5,14 +5,15 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+from sterna.emulate.engines import ENGINES
 from sterna.options import Options
 from sterna.toolchain.compilers import toolchain
 from sterna_runtime.devices import describe
 
 
 def machine(options: Options, on: str = "") -> str:
-    """The name of what kernels run on: of a device that is driven from here, as its driver says it, else of the
-    processor, as the system tells it.
+    """The name of what kernels run on: of a device that is driven from here, as its driver says it; of this processor,
+    as the system tells it, and of the engine if they run in one; else as `on` names it: that end alone knows more.
 
     Args:
         on: as `emulate.devices` has it, "" for this machine.
@@ -21,7 +22,9 @@ def machine(options: Options, on: str = "") -> str:
         SternaError: E0507, the device of the target is not here.
     """
     device = options.target.device
-    return _processor() if device is None or on else describe(device.kind)
+    if on in ENGINES:
+        return f"{ENGINES[on].title} on {_processor()}"
+    return on or (_processor() if device is None else describe(device.kind))
 
 
 def maker(options: Options, on: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from sterna.choices import Choice
 from sterna.errors import SternaError, error
 from sterna.scratch import temporary_directory
 from sterna.tuning.kernels import Task
-from sterna.tuning.worker import Built, Request, Trial, Turns, counts, first_line, receive, send
+from sterna.tuning.worker import Built, Request, Trial, Turns, counts, first_line, is_lacking, receive, send
 
 #: What building and measuring one kernel may take, and what measuring whole models in turns may.
 SECONDS, TURNS_SECONDS = 60.0, 900.0
@@ -27,6 +28,8 @@ SECONDS, TURNS_SECONDS = 60.0, 900.0
 PAUSES = (0.0, 2.0, 8.0)
 #: What a search that ends without its devices tells.
 AGAIN = "start it again, and then this command: what was measured is kept"
+
+_MORE_ROOM = "free space there, or start its server with a scratch folder on another disk; what was measured is kept"
 
 
 class Measurer(Protocol):
@@ -141,7 +144,7 @@ class Local:
         self._known.clear()
         if process is None:
             return
-        process.kill()
+        _kill(process)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -177,6 +180,8 @@ class Local:
             found = self._answer(process, seconds)
             if isinstance(found, SternaError):
                 self.close()
+                if is_lacking(found):
+                    raise self._lacking(found)
                 found = first_line(found)
             if self._process is None and self._on:
                 self._open_again(found)
@@ -184,6 +189,11 @@ class Local:
         except KeyboardInterrupt:
             self.close()  # Its answer would be taken for that to the next request.
             raise
+
+    def _lacking(self, problem: SternaError) -> SternaError:
+        """What ends the search."""
+        (said, *_), where = problem.diagnostics, (self._on,) if self._on else ()
+        return error(said.code, said.title, *where, fix=said.fix or _MORE_ROOM)
 
     def _open(self) -> str:
         """Starts the process, and waits for its device; why that failed on this machine, "" where it did not."""
@@ -214,7 +224,7 @@ class Local:
 
         def give_up() -> None:
             late.set()
-            process.kill()
+            _kill(process)
 
         watchdog = threading.Timer(seconds, give_up)
         watchdog.start()
@@ -226,3 +236,11 @@ class Local:
             return f"no answer in {seconds:g} s" if late.is_set() else f"the process ended with status {status}"
         finally:
             watchdog.cancel()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process and what it has started: a browser and an emulator do not see that nobody asks any more."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left of its session
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

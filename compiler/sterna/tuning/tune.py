@@ -14,16 +14,18 @@ from sterna.api import Settings, TargetName, options_of
 from sterna.driver import reading
 from sterna.emulate.counting import MARKERS
 from sterna.emulate.devices import check_devices, device, known, machine_of
+from sterna.emulate.devices import device_of as device_for
 from sterna.emulate.engines import ENGINES
-from sterna.emulate.machines import why_not_emulated
+from sterna.emulate.machines import target_named, why_not_emulated
 from sterna.errors import error
+from sterna.firmware.machines import MACHINES
 from sterna.frontends.formats import Model, read_model
 from sterna.frontends.source import Source
 from sterna.options import Options
 from sterna.quantize.samples import Data
 from sterna.records import Database, default_place
 from sterna.runtime.here import why_not_here
-from sterna.targets.description import load_target, target_names
+from sterna.targets.description import load_target
 from sterna.targets.target import Target
 from sterna.tuning.algorithms import feeds_of
 from sterna.tuning.cluster import LOCAL, cluster
@@ -150,20 +152,37 @@ def _is_counted(on: str, options: Options) -> bool:
 
 def _check_counted(name: str, target: Target) -> None:
     """Raises E0507 where instructions of a target cannot be counted in the emulator of that target or board."""
-    if name not in target_names():
+    if name in MACHINES:
         title = f"{name} runs firmware, and {target.name} is no target for it"
         raise error(
             "E0507", title, fix=Advice(Option("target", "cortex-m4"), ", or ", Option("on", f"qemu:{target.name}"))
         )
-    own, wanted = (each.llvm_triple.partition("-")[0] for each in (load_target(name), target))
+    machine = target_named(name)
+    own, wanted = (each.llvm_triple.partition("-")[0] for each in (machine, target))
     if own != wanted:
         title = f"qemu:{name} runs kernels for {own}, and those of {target.name} are for {wanted or 'none'}"
         raise error("E0507", title, fix=Option("target", name))
     if own not in MARKERS:
         title = f"no emulator of processors runs kernels of {name}, whose instructions could be counted"
         raise error("E0507", title, fix=Advice(Option("on", " or ".join(ENGINES)), ", which are timed"))
-    if (why := why_not_emulated(load_target(name))) is not None:
+    if (why := why_not_emulated(machine)) is not None:
         raise error("E0507", f"instructions of {name} cannot be counted here: {why}", fix="apt-get install qemu-user")
+
+
+def _elsewhere(target: Target) -> Advice:
+    """Where kernels of a target that this machine does not run can be measured."""
+    engine, emulated = target.runs_on in ENGINES, device_for(target)
+    words: list[str | Option] = []
+    if engine:
+        words += [Option("on", target.runs_on), ", or "]
+    elif target.static:
+        words += [Option("on", "serial:BOARD.toml"), ", or "]
+    elif target.library or target.device is not None:
+        drives = "" if target.device is None else ", whose server drives such a device"
+        words += [Option("on", "rpc://HOST"), f"{drives}, or "]
+    if emulated is not None and not engine and target.device is None:
+        words += [Option("on", emulated[1]), ", or "]
+    return Advice(*words, Option("target", "host"))
 
 
 def device_of(on: str | None, options: Options, reached: bool = True) -> str:
@@ -181,10 +200,8 @@ def device_of(on: str | None, options: Options, reached: bool = True) -> str:
         return ""
     if on is None or on == "host":
         if (why := why_not_here(target)) is not None:
-            elsewhere = target.runs_on if target.runs_on in ENGINES else "rpc://HOST"
-            drives = "" if target.device is None or elsewhere in ENGINES else ", whose server drives such a device"
-            fix = Advice(Option("on", elsewhere), drives, ", or ", Option("target", "host"))
-            raise error("E0507", f"kernels of the target {target.name} cannot be measured here: {why}", fix=fix)
+            title = f"kernels of the target {target.name} cannot be measured here: {why}"
+            raise error("E0507", title, fix=_elsewhere(target))
         return ""
     check_devices(on, () if target.device is None else (target.device.kind,))
     if _is_counted(on, options):

@@ -21,6 +21,7 @@ from functools import partial
 
 from sterna.choices import Choice, Trace
 from sterna.emulate.devices import place_named
+from sterna.emulate.engines import ENGINES
 from sterna.errors import error
 from sterna.fast import Decision, Feeds, model_id
 from sterna.ir.graph import Graph
@@ -39,7 +40,8 @@ from sterna.tuning.scoring import Scorer
 from sterna.tuning.unforeseen import INTERNAL, internal
 from sterna.tuning.whole import Whole, measured
 from sterna.tuning.worker import Trial
-from sterna_runtime.advice import Advice, Fix, Option
+from sterna_runtime.advice import Advice, Option
+from sterna_runtime.interruption import Ended, wish
 from sterna_runtime.refusals import advised
 
 #: Trials of a kernel between two decisions of who comes next, and the share of them drawn at random.
@@ -48,7 +50,6 @@ BATCH, EPSILON = 16, 0.15
 TURN = 8
 #: A kernel that gained less than this in so many trials is left.
 STILL, LEAST_GAIN = 64, 0.005
-_MEASURABLE: Fix | None = Advice(Option("target"), " has to be what the device is; `sterna rpc doctor` describes it")
 #: Of all trials, how many may go to what is decided above kernels.
 SHARE_OF_PARTS = 0.25
 #: Turns of a confirmation run, and how much faster a choice has to be in it.
@@ -187,20 +188,27 @@ class Tuner:
 
     def run(self, trials: int = 500, seconds: float = float("inf")) -> Report:
         """Searches until so many trials are made, the time is over, nothing gains any more or somebody interrupts;
-        then confirms what is best. A second interrupt ends that, too."""
+        then confirms what is best. A second interrupt ends that, too; `Ended` ends everything."""
         with self._measurer:
+            was_interrupted = False
             try:
                 if self.options.math:
                     self._decide()
                 self._decide_parts(trials, seconds)
                 ended = self.search(trials, seconds)
+            except Ended:
+                raise
             except KeyboardInterrupt:
-                ended = "interrupted"
+                ended, was_interrupted = "interrupted", True
             try:
                 self.confirming = True
+                if was_interrupted:
+                    wish.taken()
                 for each in self.kernels:
                     self._confirm(each)
                 self._compare()
+            except Ended:
+                raise
             except KeyboardInterrupt:
                 ended = "interrupted"
         for each in self.kernels:
@@ -296,7 +304,7 @@ class Tuner:
             if self.trials >= trials or self._late(seconds):
                 return "trials" if self.trials >= trials else "time"
             self._batch(progress, min(max(BATCH, TURN * self._measurer.width), trials - self.trials), seconds)
-        return "still"
+        return "time" if self._late(seconds) else "still"
 
     def _late(self, seconds: float) -> bool:
         return time.monotonic() - self.started >= seconds
@@ -327,9 +335,13 @@ class Tuner:
         """Raises what no kernel could be measured for, where that is the device's and not the kernels'."""
         device = self._measurer.devices[0]
         if coded := re.match(r"error\[(E\d{4})\]: (.+)", why):
-            title, fix = coded[2], _MEASURABLE
-            if (driven := self.options.target.device) is not None:
-                title, fix = advised(coded[1], coded[2], (driven.kind,), place_named(device) if device else None)
+            kinds = () if (driven := self.options.target.device) is None else (driven.kind,)
+            title, fix = advised(coded[1], coded[2], kinds, place_named(device) if device else None)
+            if coded[1] in ("E0004", "E0507") and not kinds and device not in ENGINES:
+                told = "; `sterna rpc doctor` describes it" if device.startswith("rpc:") else ""
+                fix = Advice(Option("target"), " has to be what the device is", told)
+            elif coded[1].startswith("E08"):  # a trial's error has no more
+                fix = f"run one bundle on {device}: `sterna run` says more"
             raise error(coded[1], f"no kernel can be measured: {title}", *filter(None, (device,)), fix=fix)
         if device:
             raise error("E0805", f"no kernel can be measured: {why}", device, fix="see that the device is there")

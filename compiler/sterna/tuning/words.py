@@ -16,6 +16,7 @@ _NAMES = {
     "held": "sums held",
     "keep": "keep stages",
     "own": "of a thread",
+    "panel": "columns of tiles at a time",
     "neighbours": "neighbours of a thread",
     "lanes": "threads of a row",
     "rows": "rows of a task",

@@ -14,6 +14,7 @@ import pickle
 import shutil
 import struct
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +38,20 @@ from sterna_runtime.random_inputs import random_inputs
 #: The least time of one sample, and what runs less often than that is timed by the processor's clock.
 LEAST_SECONDS, LONG_SECONDS = 0.004, 0.002
 SAMPLES = 3
+#: In pages, whose clocks move in steps of 5 us or more, this many seconds of runs are timed together, so many times.
+TOGETHER_SECONDS, TOGETHER = 0.001, 6
+#: The most runs that are.
+MOST_TOGETHER = 100_000
+#: What a device says whose clock did not move.
+_TOO_SHORT = "too short for the clock of the device"
 #: What takes so many times as long as the fastest choice so far has one sample: more would not bring it back.
 BEHIND = 1.5
 #: Of whole models: how often it is their turn, and about how long that is; of parts of models.
 TURNS, TURN_SECONDS, PART_SECONDS = 5, 0.3, 0.03
 #: The connection to a device is lost.
 _LOST = "E0805"
+#: What says nothing of a choice: what a machine lacks (a package, room on its disk, a compiler), here or at the device.
+_LACKING = ("E0004", "E0010", "E0402", "E0806")
 #: Of results, relative to the largest, between a choice and what the rules say.
 TOLERANCE = 2e-5
 
@@ -134,6 +143,7 @@ def build(task: Task, choice: Choice) -> Built:
         files, copied = bundle_files(alone(task, schedule)), task.options.target.device is not None
         return Built(trace.choice, steps, features, files, copied=copied)
     except SternaError as problem:
+        _end_if_lacking(problem)
         why = first_line(problem)
     except UNFORESEEN as problem:
         why = internal(problem)
@@ -180,7 +190,19 @@ def _begun(rules: Built, on: str, folder: Path) -> _State | str:
         return _begin(rules, on, folder)
     except SternaError as problem:
         _end_if_lost(problem)
+        _end_if_lacking(problem)
         return str(problem).split("\n", 1)[0]
+
+
+def is_lacking(problem: SternaError) -> bool:
+    """Whether every other choice would fail there as well, so that it is nothing to be recorded."""
+    return any(code in _LACKING for code in problem.codes)
+
+
+def _end_if_lacking(problem: SternaError) -> None:
+    """Raises it again where that is so, which ends this process and the search."""
+    if is_lacking(problem):
+        raise problem
 
 
 def _end_if_lost(problem: SternaError) -> None:
@@ -207,10 +229,13 @@ def _try(state: _State, built: Built) -> Trial:
             if wrong:
                 return built.trial(error=f"wrong: {wrong[0].error:.1e} off")
             samples = _counts(bundle) if counts(state.on) else times(bundle, state.on, built.copied, state.least)
+            if any(not sample > 0 for sample in samples):
+                return built.trial(error=_TOO_SHORT)
             state.least = min((state.least, *samples))
             return built.trial(samples)
     except SternaError as problem:
         _end_if_lost(problem)
+        _end_if_lacking(problem)
         return built.trial(error=first_line(problem))
     except Failure as problem:
         if (lost := _lost(problem)) is not None:
@@ -239,7 +264,9 @@ def _turns(bundles: Sequence[str], on: str, part: bool = False) -> list[list[flo
     except SternaError as problem:
         _end_if_lost(problem)
         return str(problem).split("\n", 1)[0]
-    return costs if all(costs) else "the device counts no instructions of it"
+    if not all(costs):
+        return "the device counts no instructions of it"
+    return costs if all(cost > 0 for each in costs for cost in each) else _TOO_SHORT
 
 
 class Alike:
@@ -263,7 +290,10 @@ class Alike:
 
 
 def _sum_of_nodes(bundle: Bundle, seconds: float) -> float:
-    """Seconds of a run: of each node the fastest of many, which others on the machine rarely disturb."""
+    """Seconds of a run: of each node the fastest of many, which others on the machine rarely disturb; in pages of all
+    nodes together."""
+    if (page := _page(bundle)) is not None and all(node.kernel != "copy" for node in bundle.profile(1)):
+        return _together(page, max(3, int(seconds / TOGETHER_SECONDS)))
     once = sum(node.fastest for node in bundle.profile(1)) * 1e-9
     repeat = max(3, min(200, int(seconds / max(once, 1e-8))))
     return sum(node.fastest for node in bundle.profile(repeat)) * 1e-9
@@ -289,6 +319,9 @@ def times(bundle: Bundle, on: str, copied: bool, least: float) -> tuple[float, .
     """
     if (found := _by_the_board(bundle, LEAST_SECONDS)) is not None:
         return tuple(sorted(sample * 1e-9 for sample in found)[:SAMPLES])
+    if not copied and (page := _page(bundle)) is not None:
+        first = _together(page)
+        return (first,) if first > BEHIND * least else (first, *(_together(page) for _ in range(SAMPLES - 1)))
     kernel = next(node.index for node in bundle.profile(1) if node.kernel != "copy") if copied else 0
     once = _fastest(bundle, 2, kernel)
     if not on and not copied and once > LONG_SECONDS:
@@ -298,6 +331,22 @@ def times(bundle: Bundle, on: str, copied: bool, least: float) -> tuple[float, .
     if first > BEHIND * least:
         return (first,)
     return tuple(_fastest(bundle, repeat, kernel) for _ in range(SAMPLES))
+
+
+def _page(bundle: Bundle) -> Callable[[int], float] | None:
+    """What times so many runs of a bundle together, in seconds, where a page runs it."""
+    from sterna.emulate.engines import BrowserFunctions  # noqa: PLC0415 (brings emulators)
+
+    functions, pointer = bundle.of_runtime()
+    return (lambda runs: functions.timed(pointer, runs) * 1e-9) if isinstance(functions, BrowserFunctions) else None
+
+
+def _together(time_of: Callable[[int], float], times: int = TOGETHER) -> float:
+    """Seconds of a run: the fastest of so many times that runs were timed together."""
+    runs = 1
+    while (taken := time_of(runs)) < TOGETHER_SECONDS and runs < MOST_TOGETHER:
+        runs = min(MOST_TOGETHER, max(2 * runs, int(runs * TOGETHER_SECONDS / taken) + 1 if taken > 0 else 8 * runs))
+    return min(time_of(runs) for _ in range(times)) / runs
 
 
 def _fastest(bundle: Bundle, runs: int, kernel: int) -> float:
@@ -370,6 +419,7 @@ def main() -> None:
     requests = sys.stdin.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):
         on, scratch = receive(requests)
+        tempfile.tempdir = scratch  # whoever ends this process removes what it leaves
         try:
             with _machine(on):
                 send(answers, None)

@@ -6,7 +6,7 @@ import argparse
 
 from sterna_runtime.cli import stay
 from sterna_runtime.cli.plain import echo, print_json, table
-from sterna_runtime.cli.reports import bundle_json, size, tensor_signature
+from sterna_runtime.cli.reports import bundle_json, number_of, size, tensor_signature
 from sterna_runtime.describe import BundleFacts, as_calls, bundle_totals, describe_bundle, dimension_text
 from sterna_runtime.errors import error
 
@@ -51,7 +51,8 @@ def _print(facts: BundleFacts, nodes: bool) -> None:
             rows.append([f"  {side}", f"and {len(tensors) - _TENSORS} more", "", ""])
     echo(table(rows))
     weights = graph["files"].get("params.bin", {}).get("bytes", 0)
-    echo(f"\n  {totals.nodes:,} nodes, {totals.multiply_adds:,} multiply-adds; weights {size(weights)}, arena "
+    work = f"{number_of(totals.nodes, 'node')}, {number_of(totals.multiply_adds, 'multiply-add')}"
+    echo(f"\n  {work}; weights {size(weights)}, arena "
          f"{size(totals.arena_bytes)}, scratch {size(graph['scratch_bytes'])} per thread")  # fmt: skip
     echo(table(files, right=(1,)))
     if nodes:

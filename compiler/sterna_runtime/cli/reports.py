@@ -25,6 +25,16 @@ def size(count: int) -> str:
     return f"{count / 1e3:,.1f} kB" if count < 1_000_000 else f"{count / 1e6:,.1f} MB"
 
 
+def number_of(count: int, noun: str) -> str:
+    """1 kernel, 2 kernels, 1,200 kernels."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def calls_text(nodes: int, kernels: int) -> str:
+    """What a bundle runs: 3 nodes call 2 kernels."""
+    return f"{number_of(nodes, 'node')} {'calls' if nodes == 1 else 'call'} {number_of(kernels, 'kernel')}"
+
+
 def duration(seconds: float) -> str:
     """A time with three digits: 2.15 us, 13.2 ms."""
     for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
@@ -144,5 +154,5 @@ def golden_json(result: Replay, mistake: SternaError | None) -> dict[str, Any]:
 
 def golden_sentence(name: str, result: Replay, verdict: str) -> str:
     """What came of a bundle's golden sets; `verdict`: whether it agrees, in words."""
-    many = "1 golden set" if result.sets == 1 else f"{result.sets} golden sets"
+    many = number_of(result.sets, "golden set")
     return f"{name} {verdict} {result.reference} in {many} (error {result.error:.1e} of the largest output)"

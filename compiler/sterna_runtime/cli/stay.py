@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sterna_runtime.advice import Advice, Option, dims
-from sterna_runtime.cli.reports import duration
+from sterna_runtime.cli.reports import duration, number_of
+from sterna_runtime.dims import given_dimension
 
 #: Nodes that a sentence names, of each reason.
 _NAMED = 2
@@ -53,7 +54,8 @@ def summary(nodes: Sequence[Row]) -> str | None:
         return None
     parts = [_part(reason, rows) for reason, rows in sorted(groups.items(), key=lambda item: -len(item[1]))]
     of = sum(node.get("op") != "copy" for node in nodes)
-    return f"{len(kept):,} of {of:,} nodes {'stays' if len(kept) == 1 else 'stay'} on the CPU: {'; '.join(parts)}"
+    stay = "stays" if len(kept) == 1 else "stay"
+    return f"{len(kept):,} of {number_of(of, 'node')} {stay} on the CPU: {'; '.join(parts)}"
 
 
 def ways(nodes: Sequence[Row], kind: str) -> Advice | None:
@@ -65,7 +67,8 @@ def ways(nodes: Sequence[Row], kind: str) -> Advice | None:
     found = _by_reason(nodes)
     advice: list[Advice] = []
     if names := _all(found.get("unproved", ()), "dims"):
-        advice.append(Advice("one size: ", dims(dict.fromkeys(names, "<size>"))))
+        given = (given_dimension(name)[0] for name in names)
+        advice.append(Advice("one size: ", dims(dict.fromkeys(given, "<size>"))))
     if moved := [*found.get("slower", ()), *found.get("copies", ())]:
         advice.append(Advice("against the estimate: ", Option("device_for", {_name(moved[0]): kind})))
     if patterns := dict.fromkeys(node["stay"].get("pattern", "") for node in found.get("asked", ())):

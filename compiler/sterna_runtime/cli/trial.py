@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sterna_runtime.arguments import Dims
 from sterna_runtime.bundle import Bundle
 from sterna_runtime.cli.files import ImageOptions, Normalization, read_inputs
 from sterna_runtime.cli.reports import spec_json
@@ -40,7 +41,7 @@ class Asked:
     layout: str = "auto"
     random: bool = False
     seed: int = 0
-    dims: Mapping[str, int | tuple[int, int]] | None = None
+    dims: Dims | None = None
     repeat: int = 1
     profile: bool = False
 
@@ -92,7 +93,7 @@ def _normalizations(model: Bundle) -> dict[str, Normalization]:
     return found
 
 
-def _open_sizes(model: Bundle, given: Mapping[str, int | tuple[int, int]]) -> dict[str, int]:
+def _open_sizes(model: Bundle, given: Dims) -> dict[str, int]:
     """A size for every open dimension: the one given, else the greatest."""
     if given and not model.dims:
         raise error("E0002", "--dim is of no use: all sizes of this bundle are fixed", fix="leave it out")

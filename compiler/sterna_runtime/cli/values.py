@@ -6,20 +6,26 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sterna_runtime.arguments import DimSize
 from sterna_runtime.errors import error
 
 
-def dim(text: str) -> tuple[str, int | tuple[int, int]]:
-    """`batch=1` -> (name, size); `seq=1..512` -> (name, (least, greatest)): a dimension that stays open."""
+def dim(text: str) -> tuple[str, DimSize]:
+    """`batch=1` -> (name, size); `seq=1..512` -> (name, (least, greatest)): a dimension that stays open;
+    `height=32..640:32` -> (name, (least, greatest, divisor)): one of multiples."""
     name, _, size = text.rpartition("=")
-    least, dots, greatest = size.partition("..")
+    least, dots, rest = size.partition("..")
+    greatest, colon, divisor = rest.partition(":")
     try:
         if not name:
             raise ValueError
+        if colon:
+            return name, (int(least), int(greatest), int(divisor))
         return name, (int(least), int(greatest)) if dots else int(size)
     except ValueError:
         fix = "--dim batch=1, or --dim seq=1..512 for a size that is given when the model runs"
-        raise error("E0002", f'--dim "{text}" is not of the form NAME=SIZE or NAME=LEAST..GREATEST', fix=fix) from None
+        title = f'--dim "{text}" is not of the form NAME=SIZE, NAME=LEAST..GREATEST or NAME=LEAST..GREATEST:DIVISOR'
+        raise error("E0002", title, fix=fix) from None
 
 
 def numbers(option: str) -> Callable[[str], tuple[float, ...]]:

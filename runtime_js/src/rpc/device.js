@@ -4,8 +4,8 @@ import { Refusal, Status } from "./protocol.js";
 import { Store } from "./store.js";
 
 /**
- * @typedef {{token?: string, quota?: number, milliseconds?: number, slow?: number, idle?: number}} DeviceOptions
- *   `token`: that clients have to know, of 16 characters or more; `quota`: bytes of files that are kept (1 GiB);
+ * @typedef {{token?: string | Uint8Array, quota?: number, milliseconds?: number, slow?: number, idle?: number}} DeviceOptions
+ *   `token`: that clients have to know, of 16 bytes or more; `quota`: bytes of files that are kept (1 GiB);
  *   `milliseconds`: that a request may take at most (60,000); `slow`, `idle`: milliseconds that a frame may stand still, and
  *   that a client may be silent while others wait.
  * @typedef {{tell: (position: number) => void}} Waiting
@@ -20,7 +20,7 @@ export class Device {
 
   /** @param {DeviceOptions} [options] */
   constructor({ token, quota = 1 << 30, milliseconds = 60_000, slow = 10_000, idle = 300_000 } = {}) {
-    const secret = token === undefined ? undefined : new TextEncoder().encode(token);
+    const secret = typeof token === "string" ? new TextEncoder().encode(token) : token;
     if (secret && secret.length < LEAST_TOKEN) throw new RangeError(`the token has ${secret.length} bytes; it needs ${LEAST_TOKEN}`);
     this.token = secret;
     this.store = new Store(quota);

@@ -4,6 +4,8 @@ import { Session } from "./session.js";
 
 /** @typedef {import("./device.js").DeviceOptions} DeviceOptions */
 const LOOPBACK = "127.0.0.1";
+/** More are hung up on: whoever reaches the port is a client before it shows that it knows the token. */
+const MOST_CLIENTS = 32;
 
 /**
  * Makes this program of Node's a device: clients connect to it over TCP, as to `sterna rpc serve`.
@@ -31,6 +33,7 @@ export async function listen({ port = 9190, host = LOOPBACK, ...options } = {}) 
     socket.on("end", () => session.incoming.end());
     session.serve().finally(() => socket.end());
   });
+  server.maxConnections = MOST_CLIENTS;
   await new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);

@@ -1,4 +1,5 @@
 import { fail } from "../errors.js";
+import { leastSubgroup } from "./subgroups.js";
 
 const INSTEAD = ": compile with --target browser, or load with a fallback";
 
@@ -21,12 +22,13 @@ export const noAdapter = () => fail("E0507", `WebGPU is not here${found() ? ", t
  * @param {any} given a GPUDevice
  * @param {any} adapter what gives one if none is given, or that one
  */
-export async function request({ device: { needs } }, needed, given, adapter) {
+export async function request({ device: { needs }, launches }, needed, given, adapter) {
   if (!adapter) noAdapter();
   const features = ["timestamp-query"].filter((f) => adapter.features.has(f));
   const threads = Math.max(...needs.map(subgroup), 0);
   const required = needs.map((f) => (subgroup(f) ? "subgroups" : f));
-  const least = (adapter.info ?? adapter.adapterInfo)?.subgroupMinSize ?? 0;
+  if (launches.some((k) => k.subgroup)) features.push("subgroups");
+  const least = leastSubgroup(adapter);
   const missing = required.filter((f) => !adapter.features.has(f));
   if (threads > least && !missing.length) missing.push(`subgroups of ${threads} (here ${least})`);
   const small = Object.keys(needed).filter((limit) => adapter.limits[limit] < needed[limit]);

@@ -9,7 +9,9 @@ import { arrayType, product } from "../tensors.js";
 import { Commands } from "./commands.js";
 import { adapterOf, noAdapter, request } from "./device.js";
 import { withDots } from "./dots.js";
+import { withHalves } from "./halves.js";
 import { Images, isImage } from "./image.js";
+import { leastSubgroup, neighboursMeet, withExchanges } from "./subgroups.js";
 import { ALIGNED, isLast, ofDevice, places, stepsOf, up } from "./plan.js";
 
 /**
@@ -79,12 +81,13 @@ export class Engine {
     const adapter = Promise.resolve(own ?? adapterOf());
     if (fallback !== undefined && !(await adapter)) noAdapter(); // before files are asked for that nobody reads
     const opened = await attempt("E0501", "not loaded", () => open(source, options), signal);
-    const graph = /** @type {GpuGraph} */ (await readGraph(opened.graph, ofDevice));
+    const read = (/** @type {number} */ least) => readGraph(opened.graph, (json) => ofDevice(json, least));
+    let graph = /** @type {GpuGraph} */ (await read(leastSubgroup(await adapter)));
     if (!graph.device) return Model[internals](opened, graph, options);
     const layout = places(graph);
     const [, weights] = graph.device.params;
     const most = Math.max(0, ...graph.nodes.map((n) => (n.row.device && n.row.params_bytes) || 0));
-    const least = (/** @type {(k: any) => number} */ of) => Math.max(1, ...graph.launches.map(of));
+    const least = (/** @type {(k: any) => number} */ of) => Math.max(1, ...graph.launches.concat(graph.others).map(of));
     const device = await request(
       graph,
       {
@@ -98,6 +101,7 @@ export class Engine {
     );
     /** @type {Engine | undefined} */ let engine;
     try {
+      if (graph.launches.some((k) => k.subgroup) && !(await neighboursMeet(device, graph.launches))) graph = /** @type {GpuGraph} */ (await read(0));
       const beside = graph.own ? await Model[internals](opened, graph, { signal }) : undefined;
       device.pushErrorScope("out-of-memory");
       engine = new Engine(graph, device, layout, beside);
@@ -124,7 +128,8 @@ export class Engine {
     const bytes = await opened.whole?.(file) ?? fail("E0501", "a bundle for WebGPU is a directory, or its files");
     checkFile(file, graph.files[file], bytes);
     const features = /** @type {any} */ (globalThis.navigator)?.gpu?.wgslLanguageFeatures;
-    const module = device.createShaderModule({ code: withDots(new TextDecoder().decode(bytes), features) });
+    const text = withDots(withExchanges(new TextDecoder().decode(bytes), graph.launches), features);
+    const module = device.createShaderModule({ code: await withHalves(text, device) });
     const { messages = [] } = (await module.getCompilationInfo?.()) ?? {};
     const wrong = messages.find((/** @type {any} */ m) => m.type === "error");
     if (wrong) fail("E0508", `${file}, line ${wrong.lineNum}: ${wrong.message}`);

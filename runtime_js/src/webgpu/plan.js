@@ -4,10 +4,11 @@ import { isSize } from "../tensors.js";
 /**
  * @typedef {import("../graph.js").Graph} Graph
  * @typedef {{buffer: any, offset: number, size: number}} Region Bytes of a GPUBuffer.
- * @typedef {{name: string, tasks: number, threads?: number[], most_threads: number, shared_bytes?: number, checks?: boolean}} Launch
+ * @typedef {{name: string, tasks: number, threads?: number[], most_threads: number, shared_bytes?: number, checks?: boolean, subgroup?: number}} Launch
+ *   `subgroup`: threads that exchange values in registers.
  * @typedef {{value: number, to: number, before: number}} Copy Of a value, to the device (1) or back (0), before a node.
  * @typedef {Graph & {own: number, device: {module: string, needs: string[], scratch_bytes: number, params: [number, number]},
- *   launches: Launch[], copies: Copy[]}} GpuGraph
+ *   launches: Launch[], others: Launch[], copies: Copy[]}} GpuGraph `others`: kernels in whose place launches have others.
  */
 
 /** Bytes to whose multiples buffers are bound. */
@@ -22,17 +23,22 @@ const isText = (/** @type {any} */ text) => typeof text === "string";
  * apart. What has nothing on a device stays as it is.
  *
  * @param {any} json
+ * @param {number} least threads of a subgroup, at least; 0: there are none
  */
-export function ofDevice(json) {
-  const { devices: [device] = [], control = [], kernels, values, files } = json;
+export function ofDevice(json, least) {
+  const { devices: [device] = [], control = [], values, files } = json;
   if (!device) return json;
   const { kind, module, needs, params: [first, size], arena_bytes: bytes, scratch_bytes: scratch } = device;
   if (kind !== "webgpu") fail("E0507", `graph.json: compiled for ${kind}: compile with --target webgpu`);
+  // In place of a kernel the first one that does the same by exchanges in subgroups which are as wide.
+  const taken = json.kernels.map((/** @type {any} */ k) => k.exchanging?.findIndex((/** @type {any} */ e) => e.subgroup <= least) ?? -1);
+  const kernels = json.kernels.map((/** @type {any} */ k, /** @type {number} */ n) => ({ ...k, ...k.exchanging?.[taken[n]] }));
+  const all = json.nodes.map((/** @type {any} */ node) => (taken[node.kernel] >= 0 ? { ...node, tasks: node.exchanging_tasks[taken[node.kernel]] } : node));
   const own = kernels.findIndex((/** @type {any} */ k) => k.device);
   const launches = kernels.slice(own);
   /** @type {any[]} */ const nodes = [];
   /** @type {any[]} */ const copies = [];
-  const at = json.nodes.map((/** @type {any} */ node) => (node.op === "copy" ? copies.push({ ...node, before: nodes.length }) && nodes.length : nodes.push(node) - 1));
+  const at = all.map((/** @type {any} */ node) => (node.op === "copy" ? copies.push({ ...node, before: nodes.length }) && nodes.length : nodes.push(node) - 1));
   at.push(nodes.length);
   const launched = (/** @type {any} */ k) => k.device === 1 && isSize(k.tasks) && (k.threads ?? [k.most_threads]).every((/** @type {any} */ n) => isSize(n) && n > 0);
   const placed = (/** @type {any} */ { device, kernel }) => (device === undefined ? kernel < own : device === 1 && kernel >= own);
@@ -43,6 +49,7 @@ export function ofDevice(json) {
     fail("E0504", "graph.json: devices or kernels is missing or wrong");
   return {
     ...json,
+    kernels,
     ...(json.library ? {} : { library: module, target: { triple: "wasm32", pointer_bits: 32, cpu_features: [] } }),
     arena: { bytes: Math.max(bytes, json.arena.bytes) },
     nodes,
@@ -51,6 +58,7 @@ export function ofDevice(json) {
     devices: undefined,
     own,
     launches,
+    others: json.kernels.slice(own),
     copies,
   };
 }

@@ -58,6 +58,7 @@ def test_kernels_are_tuned_there(server: Running, tmp_path: Path) -> None:
     refused = CliRunner().invoke(program, ["tune", str(MODEL), *words, "-t", elsewhere, "--on", server.address])
     assert refused.exit_code == 1
     assert "error[E0507]: no kernel can be measured" in refused.stderr
+    assert "fix: --target has to be what the device is; `sterna rpc doctor` describes it" in refused.stderr
 
 
 def test_a_bundle_there_is_as_one_here(server: Running, bundle: Path) -> None:
@@ -182,6 +183,14 @@ def test_the_program_for_a_board(tmp_path: Path) -> None:
         assert device.status()["machine"] == "aarch64"
         assert device.has("neon") is True
         assert np.abs(there.run([image()])["scores"] - wanted).max() <= 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize(
+    "words", [["-o", "server", "--port", "1"], ["--web", "--limit", "1"], ["--web", "-o", "server"]]
+)
+def test_options_that_would_not_count_are_refused(words: list[str]) -> None:
+    done = said("rpc", "serve", *words)
+    assert (done.exit_code, "E0002" in done.output, "of no use with" in done.output) == (2, True, True)
 
 
 def test_there_is_no_server_for_what_has_no_linux() -> None:

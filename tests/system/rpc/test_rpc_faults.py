@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import struct
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,8 @@ from sterna.rpc import frames
 from sterna.rpc.frames import Kind, Status
 from sterna.toolchain.compilers import compile_c
 from support.rpc_digits import MODEL, code_of, image, works
-from support.rpc_server import Raw, Running, started
-from support.tools import ROOT, need, run
+from support.rpc_server import Raw, Running, full_disk, started
+from support.tools import need
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix" or platform.system() != "Linux", reason="the server is built for Linux"
@@ -41,7 +40,6 @@ def test_a_quota_holds_and_what_is_old_gives_way(binary: Path, bundle: Path, tmp
         old = os.urandom(3000)
         with Raw(running).first() as client:
             client.ask(Kind.PUT, frames.file_hash(old) + struct.pack("<QQ", 3000, 0) + old)
-        time.sleep(0.05)  # the file system's clock has steps
         new = os.urandom(size + 2000)
         with Raw(running).first() as client:
             client.ask(Kind.PUT, frames.file_hash(new) + struct.pack("<QQ", len(new), 0) + new)
@@ -51,15 +49,58 @@ def test_a_quota_holds_and_what_is_old_gives_way(binary: Path, bundle: Path, tmp
         assert works(running, bundle)
 
 
+def test_what_others_sent_while_a_client_waited_gives_way_to_it(binary: Path, tmp_path: Path) -> None:
+    """What is a client's own is told by its turn, not by when it connected: it may have waited for long."""
+    with started([binary], tmp_path / "scratch", "--quota", "5000") as running, Raw(running) as waits:
+        waits.hello()
+        theirs, own = os.urandom(3000), os.urandom(3000)
+        with Raw(running).first() as client:
+            client.ask(Kind.PUT, frames.file_hash(theirs) + struct.pack("<QQ", 3000, 0) + theirs)
+        waits.turn()
+        waits.ask(Kind.PUT, frames.file_hash(own) + struct.pack("<QQ", 3000, 0) + own)
+        assert waits.ask(Kind.HAVE, struct.pack("<I", 1) + frames.file_hash(theirs))[4:] == bytes(12)
+
+
+def test_a_file_that_is_gone_on_with_does_not_give_way_to_itself(binary: Path, tmp_path: Path) -> None:
+    """An earlier client has sent the beginning, which is the oldest that is there."""
+    with started([binary], tmp_path / "scratch", "--quota", "5000") as running:
+        data = os.urandom(4500)
+        name = frames.file_hash(data)
+        for sent, at in ((data[:1000], 0), (os.urandom(900), None)):
+            with Raw(running).first() as client:
+                own, total = (name, len(data)) if at is not None else (frames.file_hash(sent), len(sent))
+                client.ask(Kind.PUT, own + struct.pack("<QQ", total, 0) + sent)
+        with Raw(running).first() as client:
+            client.ask(Kind.PUT, name + struct.pack("<QQ", len(data), 1000) + data[1000:])
+            assert struct.unpack("<QI", client.ask(Kind.HAVE, struct.pack("<I", 1) + name)[4:]) == (4500, 1)
+
+
+def test_what_is_old_gives_way_on_a_full_disk(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scratch folder's disk may be smaller than the quota."""
+    monkeypatch.setenv("LD_PRELOAD", str(full_disk(tmp_path)))
+    monkeypatch.setenv("FULL_DISK", str(tmp_path / "never"))
+    monkeypatch.setenv("FULL_DISK_FOLDER", str(tmp_path / "scratch" / "files"))
+    with started([binary], tmp_path / "scratch") as running:
+        monkeypatch.delenv("LD_PRELOAD")
+        first, second = os.urandom(3000), os.urandom(3000)
+        for data in (first, second):
+            with Raw(running).first() as client:
+                client.ask(Kind.PUT, frames.file_hash(data) + struct.pack("<QQ", 3000, 0) + data)
+        with Raw(running).first() as client:
+            asked = struct.pack("<I", 2) + frames.file_hash(first) + frames.file_hash(second)
+            said = client.ask(Kind.HAVE, asked)
+            assert struct.unpack("<QIQI", said[4:]) == (0, 0, 3000, 1)
+            client.send(Kind.PUT, frames.file_hash(first) + struct.pack("<QQ", 3000, 0) + first)
+            assert client.refusal()[0] == Status.FULL
+
+
 def test_a_full_disk_is_named_and_what_was_written_is_kept(
     binary: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk fills up in the middle of a file; with room again, the file goes on from there."""
-    library, mark = tmp_path / "full_disk.so", tmp_path / "full"
-    source = ROOT / "tests" / "support" / "full_disk.c"
-    run(need("gcc", "builds what fills the disk"), "-shared", "-fPIC", "-o", library, source)
+    mark = tmp_path / "full"
     mark.touch()
-    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("LD_PRELOAD", str(full_disk(tmp_path)))
     monkeypatch.setenv("FULL_DISK", str(mark))
     with started([binary], tmp_path / "scratch") as running:
         monkeypatch.delenv("LD_PRELOAD")
@@ -71,13 +112,15 @@ def test_a_full_disk_is_named_and_what_was_written_is_kept(
             assert status == Status.FULL
             assert "the disk of the device is full" in message
             assert struct.unpack("<QI", client.ask(Kind.HAVE, struct.pack("<I", 1) + name)[4:]) == (1000, 0)
-        with rpc.connect(running.address) as device, pytest.raises(SternaError) as problem:
-            device.load(bundle)
-        assert code_of(problem) == "E0806"
         mark.unlink()
         with Raw(running).first() as client:
             client.ask(Kind.PUT, name + struct.pack("<QQ", 3000, 1000) + data[1000:])
             assert struct.unpack("<QI", client.ask(Kind.HAVE, struct.pack("<I", 1) + name)[4:]) == (3000, 1)
+        mark.touch()
+        with rpc.connect(running.address) as device, pytest.raises(SternaError) as problem:
+            device.load(bundle)
+        assert code_of(problem) == "E0806"
+        mark.unlink()
         assert works(running, bundle)
 
 

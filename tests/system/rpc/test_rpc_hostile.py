@@ -74,6 +74,20 @@ def test_a_proof_of_the_other_side_is_of_no_use(guarded: Running) -> None:
         assert client.refusal()[0] == Status.DENIED
 
 
+def test_a_token_of_any_bytes_and_which_of_two_counts(binary: Path, tmp_path: Path) -> None:
+    """A file's token with a zero in it, which differs from another one behind that; STERNA_RPC_TOKEN comes first."""
+    file = tmp_path / "token"
+    file.write_bytes(bytes(range(200, 220)) + b"\0 and more\n")
+    file.chmod(0o600)
+    with started([binary], tmp_path / "s", "--token-file", str(file), token=TOKEN) as server, Raw(server) as client:
+        own = os.urandom(32)
+        other = client.hello(own)
+        assert client.ask(Kind.PROOF, frames.proof("client", file.read_bytes().rstrip(), other, own))
+    both: list[str | Path] = ["env", f"STERNA_RPC_TOKEN_FILE={file}", binary]
+    with started(both, tmp_path / "s", token=TOKEN) as server, rpc.connect(server.address, TOKEN) as device:
+        assert device.status()["end"] == "c"
+
+
 def test_a_server_that_cannot_begin_says_why_and_what_to_do(binary: Path, tmp_path: Path) -> None:
     def refused(code: str, *options: str, **environment: str) -> str:
         done = subprocess.run(
@@ -94,6 +108,16 @@ def test_a_server_that_cannot_begin_says_why_and_what_to_do(binary: Path, tmp_pa
     file.write_text(TOKEN)
     file.chmod(0o644)
     assert "chmod 600" in refused("E0002", "--token-file", str(file))
+    file.chmod(0o600)
+    file.write_bytes(b"x" * 4097)
+    assert "more than 4096 bytes" in refused("E0002", "--token-file", str(file))
+    assert "it is no file" in refused("E0002", "--token-file", str(tmp_path))
+    named = {"STERNA_RPC_TOKEN": "", "STERNA_RPC_TOKEN_FILE": ""}  # set to nothing: there is none
+    assert "there is no token" in refused("E0002", "--listen", "0.0.0.0", **named)
+    other = "192.0.2.77"  # of documentation's network: no machine's own
+    said = refused("E0010", "--listen", other, STERNA_RPC_TOKEN=TOKEN)
+    assert f"{other}: Cannot assign" in said
+    assert "--port" not in said
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"port {port}: Address already in use" in refused("E0010", "--port", str(port))

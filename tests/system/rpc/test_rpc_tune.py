@@ -19,7 +19,7 @@ from sterna.tuning import measure
 from sterna.tuning.measure import Local
 from sterna.tuning.tuner import Tuner
 from support.rpc_digits import MODEL
-from support.rpc_server import started
+from support.rpc_server import full_disk, started
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix" or platform.system() != "Linux", reason="the server is built for Linux"
@@ -50,6 +50,32 @@ def test_a_device_that_is_lost_ends_the_search(binary: Path, tmp_path: Path, mon
     assert lost.value.codes == ("E0805",)
     assert [record.error for record in kept if record.explorer == "random"] == ["", ""]
     assert not [record.error for record in kept if record.error]
+
+
+def test_a_full_disk_of_the_device_ends_the_search(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever would have been tried next: no choice is recorded as one that fails."""
+    mark = tmp_path / "full"
+    monkeypatch.setenv("LD_PRELOAD", str(full_disk(tmp_path)))
+    monkeypatch.setenv("FULL_DISK", str(mark))
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(MODEL), reading(options))
+
+    def watch(tuner: Tuner) -> None:
+        if tuner.trials == 2:
+            mark.touch()
+
+    with started([binary], tmp_path / "scratch") as running, Database(tmp_path / "t.db") as records:
+        monkeypatch.delenv("LD_PRELOAD")
+        with Local(running.address) as measurer:
+            tuner = Tuner(graph, options, records, explorer="random", measurer=measurer, watch=watch)
+            with pytest.raises(SternaError, match="the disk of the device is full") as full:
+                tuner.search(50)
+        assert full.value.codes == ("E0806",)
+        assert running.address in str(full.value)
+        assert "what was measured is kept" in str(full.value)
+        assert [record.error for record in records.trials() if record.explorer == "random"] == ["", ""]
 
 
 def test_a_device_that_was_never_there_is_said_at_once(tmp_path: Path) -> None:

@@ -18,20 +18,25 @@ WARP = 32
 
 _WMMA = "nvcuda::wmma::"
 #: The types of elements in `mma.h`.
-_ELEMENTS = {"float16": "__half", "bfloat16": "__nv_bfloat16", "float32": "float"}
+_ELEMENTS = {
+    "float16": "__half", "bfloat16": "__nv_bfloat16", "float32": "float",
+    "int8": "signed char", "uint8": "unsigned char", "int32": "int",
+}  # fmt: skip
 
 
 class Cuda(GroupDialect):
     """Memory that the host hands over is reached by ordinary pointers, and so is `__shared__` memory."""
 
     name = "cuda"
-    fragments = True
+    fragments = WARP
     rolled = '_Pragma("unroll 1") '
     far, near, alone = "", "", "__restrict__ "
     group = "blockIdx.x"
     thread_of_all, all_threads = "(blockIdx.x * blockDim.x + threadIdx.x)", "(gridDim.x * blockDim.x)"
 
     def memory(self, memory: Memory, nbytes: int) -> str:
+        if nbytes > memory.bytes:
+            return f"STERNA_ASKED({memory.name}_memory, {memory.boundary});"
         return f"__shared__ __align__({memory.boundary}) unsigned char {memory.name}_memory[{nbytes}];"
 
     def thread(self, axis: ThreadAxis) -> str:
@@ -52,7 +57,7 @@ class Cuda(GroupDialect):
     def wide_type(self, dtype: str, lanes: int) -> str:
         return self.helper("wide", dtype, lanes)
 
-    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
+    def wide_lane(self, name: str, lane: int, dtype: str, lanes: int) -> str:
         return f"{name}.lane[{lane}]"
 
     # -- fragments, which are variables
@@ -62,7 +67,7 @@ class Cuda(GroupDialect):
     def tile(self, held: Tiles, call: TileOperation, address: str) -> str:
         first, *factors = (f"fragment{n}" for n in call.tiles)
         if call.operation == "zero":
-            return f"{_WMMA}fill_fragment({first}, 0.0f);"
+            return f"{_WMMA}fill_fragment({first}, {_ELEMENTS[held.intrinsic.dtype]}(0));"
         if call.operation == "multiply":
             return f"{_WMMA}mma_sync({first}, {', '.join(factors)}, {first});"
         assert call.memory is not None
@@ -80,7 +85,7 @@ class Cuda(GroupDialect):
         """The type of a fragment of an operand of the intrinsic; 0: its accumulators."""
         sizes = ", ".join(str(s.intrinsic.size(axis)) for axis in ("row", "lane", "w"))
         if not operand:
-            return f"{_WMMA}fragment<{_WMMA}accumulator, {sizes}, float>"
+            return f"{_WMMA}fragment<{_WMMA}accumulator, {sizes}, {_ELEMENTS[s.intrinsic.dtype]}>"
         order, element = s.intrinsic.settings["orders"][operand - 1], _ELEMENTS[s.intrinsic.operands[operand - 1]]
         if s.intrinsic.settings["rounding"]:
             element = f"{_WMMA}precision::{s.intrinsic.settings['rounding']}"

@@ -426,7 +426,7 @@ class Wgsl(CFamily):
     def wide_type(self, dtype: str, lanes: int) -> str:
         return "u32"
 
-    def wide_lane(self, name: str, lane: int, dtype: str) -> str:
+    def wide_lane(self, name: str, lane: int, dtype: str, lanes: int) -> str:
         bits = dtypes.bits(dtype)
         return f"extractBits({self._typed(self.type(dtype), name)}, {bits * lane}u, {bits}u)"
 

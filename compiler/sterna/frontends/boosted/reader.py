@@ -15,11 +15,12 @@ from sterna.frontends.boosted import lightgbm, xgboost
 from sterna.frontends.boosted.model import Boosted
 from sterna.frontends.emitter import Emitter
 from sterna.frontends.forest import tree_scores
-from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.inputs import InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Value
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 _PARSERS = {"xgboost": xgboost.parse, "lightgbm": lightgbm.parse}
 

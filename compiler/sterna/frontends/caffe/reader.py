@@ -16,7 +16,7 @@ from sterna.frontends.caffe.network import Network, network_of
 from sterna.frontends.caffe.prototxt import parse
 from sterna.frontends.caffe.translation import Translation
 from sterna.frontends.custom import how_to_register
-from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.inputs import InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
 from sterna.frontends.pairs import pair_of
@@ -25,6 +25,7 @@ from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Array, Graph, State, Value
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 TEXT, WEIGHTS = ".prototxt", ".caffemodel"
 _SHOWN = 4

@@ -24,12 +24,13 @@ from sterna.frontends.coreml.package import Beside, load
 from sterna.frontends.coreml.pipelines import parts_of, refused
 from sterna.frontends.coreml.schema import program_messages
 from sterna.frontends.emitter import Emitter
-from sterna.frontends.inputs import Dims, Shapes, input_types
+from sterna.frontends.inputs import Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.source import Source
 from sterna.frontends.standard import standard
 from sterna.ir.graph import Graph, State, Value, tensor_type
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 _NETWORKS = ("neuralNetwork", "neuralNetworkClassifier", "neuralNetworkRegressor")

@@ -15,7 +15,7 @@ from sterna.frontends.darknet.config import Section, parse
 from sterna.frontends.darknet.layers import DETECTORS, translator_of
 from sterna.frontends.darknet.translation import Translation
 from sterna.frontends.darknet.weights import Weights
-from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.inputs import InputInfo, Shapes, input_types
 from sterna.frontends.naming import named_graph
 from sterna.frontends.onnx.reader import FOLD
 from sterna.frontends.pairs import pair_of
@@ -24,6 +24,7 @@ from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, State, Value
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 INPUT = "data"
 _SHOWN = 4

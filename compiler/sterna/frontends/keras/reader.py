@@ -14,7 +14,7 @@ from typing import Any
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.custom import how_to_register
-from sterna.frontends.inputs import Dims, InputInfo, Shapes, input_types
+from sterna.frontends.inputs import InputInfo, Shapes, input_types
 from sterna.frontends.keras import policies
 from sterna.frontends.keras.config import Layer, Network, Ref, layer_of, network_of, refs_in
 from sterna.frontends.keras.files import ModelFile, load
@@ -30,6 +30,7 @@ from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, State, Value
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 #: Layers that prepare pictures, and the dimensions of such.
 _PREPARING, _PICTURE = ("Rescaling", "Normalization"), 4

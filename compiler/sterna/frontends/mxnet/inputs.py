@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Dims, Shapes
+from sterna.frontends.inputs import Shapes, open_size, size_text
 from sterna.frontends.mxnet.symbol import VARIABLE, SymbolInfo, users
 from sterna.ir.graph import Array, TensorType, tensor_type
-from sterna.ir.integer import Int, as_int, symbol
+from sterna.ir.integer import Int, as_int
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice
 from sterna_runtime.advice import dims as dims_given
 from sterna_runtime.advice import shapes as shapes_given
+from sterna_runtime.arguments import Dims
 
 #: Operators with a label among their operands, which inference has no use for: how many come before it.
 LOSSES = {
@@ -207,12 +208,10 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
 def _given(dims: Dims, problems: list[Diagnostic]) -> dict[str, Int]:
     sizes: dict[str, Int] = {}
     for name, size in dims.items():
-        lo, hi = size if isinstance(size, tuple) else (size, size)
-        if not 0 <= lo <= hi:
-            text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
-            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
+        if (found := open_size(name, size)) is None:
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
-            sizes[name] = as_int(lo) if lo == hi else symbol(name, lo, hi)
+            sizes[name] = found
     return sizes
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.custom import how_to_register
-from sterna.frontends.inputs import Dims, Shapes
+from sterna.frontends.inputs import Shapes
 from sterna.frontends.mxnet.inputs import InputInfo, input_types, inputs_of, is_weight, reached, wanted_operands
 from sterna.frontends.mxnet.operators import REFUSED, is_translated, translator_of
 from sterna.frontends.mxnet.outputs import output_names
@@ -25,6 +25,7 @@ from sterna.frontends.source import Source
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Array, Graph, Value, constant
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 _SHOWN = 4

@@ -9,18 +9,17 @@ from typing import Any
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error
-from sterna.frontends.inputs import fixed_value
+from sterna.frontends.inputs import fixed_value, open_size, size_text
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import Array, TensorType, tensor_type
-from sterna.ir.integer import Int, IntLike, symbol
+from sterna.ir.integer import Int, IntLike
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice, Fix
 from sterna_runtime.advice import dims as dims_given
 from sterna_runtime.advice import shapes as shapes_given
+from sterna_runtime.arguments import Dims
 
 Shapes = Mapping[str, Sequence[int]]
-#: Sizes of named dimensions: one, or the least and the greatest of one that stays open.
-Dims = Mapping[str, int | tuple[int, int]]
 
 _SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
 
@@ -110,12 +109,10 @@ def _bindings(
     """Sizes of named dimensions: those given, and those that given shapes imply."""
     symbols: dict[str, IntLike] = {}
     for name, size in dims.items():
-        lo, hi = size if isinstance(size, tuple) else (size, size)
-        if not 0 <= lo <= hi:
-            text = f"{lo}..{hi}" if isinstance(size, tuple) else str(size)
-            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}"))
+        if (found := open_size(name, size)) is None:
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
-            symbols[name] = lo if lo == hi else symbol(name, lo, hi)
+            symbols[name] = found
     for name, shape in shapes.items():
         if any(size < 0 for size in shape):
             problems.append(Diagnostic("E0106", f'the shape {list(shape)} given for "{name}" is not one'))

@@ -34,7 +34,7 @@ from sterna.frontends.onnx import (
 )
 from sterna.frontends.onnx.branching import Branching
 from sterna.frontends.onnx.file import load, name_of, to_array
-from sterna.frontends.onnx.inputs import Dims, Shapes, fixed_values, input_types
+from sterna.frontends.onnx.inputs import Shapes, fixed_values, input_types
 from sterna.frontends.onnx.looping import Looping
 from sterna.frontends.onnx.nodes import Source, broken, decode, opsets
 from sterna.frontends.onnx.operators import translators
@@ -47,8 +47,10 @@ from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Value, constant
 from sterna.ir.integer import OpenSizeError
-from sterna.ir.sizes import sizes_wanted
+from sterna.ir.sizes import multiples_wanted, sizes_wanted
 from sterna.ops import Builder
+from sterna_runtime.advice import Advice
+from sterna_runtime.arguments import Dims
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 MOST_ATTEMPTS = 64  # at a loop and those within it, where the first way does not go
@@ -262,7 +264,10 @@ class Reader:
 
     def failed(self, mistake: SternaError, node: onnx.NodeProto, place: str, scope: Scope) -> None:
         operands = [scope.item(name) for name in node.input if name]
-        advice = sizes_wanted(n for value in operands if isinstance(value, Value) for n in value.shape)
+        shapes = [value.shape for value in operands if isinstance(value, Value)]
+        advice = sizes_wanted(n for shape in shapes for n in shape)
+        if advice and "E0108" in mistake.codes and (multiples := multiples_wanted(shapes)):
+            advice = Advice.join("; ", (multiples, advice))
         for problem in mistake.diagnostics:
             fix = problem.fix or (advice if problem.code in _OF_SIZES and advice else None)
             self.problems.append(replace(problem, where=(f"{self.where}, {place}", *problem.where), fix=fix))

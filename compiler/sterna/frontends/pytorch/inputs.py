@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Dims, Shapes
+from sterna.frontends.inputs import Shapes, limits_of, open_size, size_text
 from sterna.frontends.pytorch.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import Program, Spec, TensorInfo
 from sterna.frontends.pytorch.tensors import COMPLEX
@@ -18,6 +18,7 @@ from sterna.ir.integer import Int, as_int, symbol
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice
 from sterna_runtime.advice import dims as dims_given
+from sterna_runtime.arguments import Dims
 
 #: An open dimension without an upper bound may be as large as this, which no memory would hold: it must be given.
 _UNBOUNDED = 1 << 31
@@ -119,15 +120,17 @@ def _sizes(
                 text = f"the data decide the dimension {name}, of which only bounds can be given"
                 problems.append(Diagnostic("E0106", text, (), Advice(dims_given({name: (1, size)}))))
             else:
-                _check(name, *size, program, problems)
+                _check(name, *limits_of(size)[:2], program, problems)
             continue
         if name not in names:
             fix = f"its open dimensions: {', '.join((*names, *of_data)) or 'none'}"
             problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
             continue
-        low, high = size if isinstance(size, tuple) else (size, size)
-        known[name] = as_int(low) if low == high else symbol(name, low, high)
-        _check(name, low, high, program, problems)
+        if (found := open_size(name, size)) is None:
+            problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
+            continue
+        known[name] = found
+        _check(name, *limits_of(size)[:2], program, problems)
     for name, given in shapes.items():
         row = declared_dims(infos[name]) if name in infos else ()
         if len(row) != len(given):

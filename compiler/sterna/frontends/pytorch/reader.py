@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
-from sterna.frontends.inputs import Dims, Shapes
+from sterna.frontends.inputs import Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
@@ -35,6 +35,7 @@ from sterna.ir.graph import Array, Graph, Names, Value, constant
 from sterna.ir.integer import Int, OpenSizeError, as_int
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 _GONE = object()  # stands for a number whose making failed
@@ -88,7 +89,7 @@ class Reader:
         try:
             types, self.symbols = input_types(self.program, shapes, dims)
             self.shared.symbols.update(self.symbols)
-            self.shared.limits |= {name: size for name, size in dims.items() if isinstance(size, tuple)}
+            self.shared.limits |= {name: size[:2] for name, size in dims.items() if isinstance(size, tuple)}
         except SternaError as mistake:
             problems += mistake.diagnostics
         self.fail_if(problems)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Dims, InputInfo, Shapes
+from sterna.frontends.inputs import InputInfo, Shapes
 from sterna.frontends.inputs import input_types as types_of
 from sterna.frontends.tflite.constants import element_type
 from sterna.frontends.tflite.schema import TensorInfo
 from sterna.ir.graph import TensorType
+from sterna_runtime.arguments import Dims
 
 
 def dimension_name(position: int) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
 from sterna.frontends.custom import how_to_register
-from sterna.frontends.inputs import Dims, Shapes
+from sterna.frontends.inputs import Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.tflite import control
 from sterna.frontends.tflite.calls import check_calls
@@ -29,6 +29,7 @@ from sterna.frontends.tflite.variables import RESOURCE_OPERATORS, Handles, Varia
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir.graph import Graph, Quantized, Value, constant
 from sterna.ops import Builder
+from sterna_runtime.arguments import Dims
 
 FOLD = 1 << 14  # bytes of a constant that is computed on the way, so that computed shapes are known
 _SHOWN = 4

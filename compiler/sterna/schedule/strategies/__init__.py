@@ -31,6 +31,7 @@ from sterna.schedule.strategies import (
 )
 from sterna.schedule.strategies.analysis import Context, KnownWeights, compares_floats, scales_longs
 from sterna.schedule.strategies.counts import negate_counts
+from sterna.schedule.strategies.groups import SIMPLER
 from sterna.schedule.strategies.weights import narrow_weights
 from sterna.targets.features import widths
 from sterna.te.tensor import Kernel
@@ -126,4 +127,4 @@ def name_of(family: Family) -> str:
     return family.__module__.rpartition(".")[2]
 
 
-__all__ = ["Context", "KnownWeights", "propose"]
+__all__ = ["SIMPLER", "Context", "KnownWeights", "propose"]

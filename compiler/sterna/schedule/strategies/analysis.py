@@ -24,6 +24,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Bytes of a cache line, of every target that has an L1.
 CACHE_LINE = 64
+#: Elements between lanes that are picked from whole vectors: two loads and a shuffle.
+NEAR = 2
 #: Sums of at least this many terms are cut into several: shorter ones lose no digit that matters to networks.
 _LONG = 2048
 
@@ -83,12 +85,30 @@ class Context:
         one by one than as vectors, which `loops.quotients` needs conversions for."""
         if _divides_longs(kernel) and not converts_longs(self.target):
             return 1
-        widest = max(dtypes.bits(t.dtype) for t in kernel.stages)
+        widest = max(_bits(t) for t in kernel.stages)
         return self.target.lanes(max(widest, 32))
 
 
-#: Operations of floats that need no comparison, or have instructions of their own where comparisons are dear.
-_NO_COMPARISON = ("add", "sub", "mul", "div", "minimum", "maximum", "neg", "sqrt")
+def _bits(t: Tensor) -> int:
+    """Bits of what a stage computes with: what is only widened where it is stored, as the positions of extrema are, is
+    stored as several vectors."""
+    body = t.body
+    if isinstance(body, E.Cast) and dtypes.is_integer(body.dtype):
+        return max(dtypes.bits(n.dtype) for n in E.walk(body.a))
+    return dtypes.bits(t.dtype)
+
+
+def value_lanes(bodies: Iterable[E.Expr], target: Target) -> int:
+    """Lanes of a vector of the widest values that expressions are computed from, which narrow types fill."""
+    return target.lanes(max((dtypes.bits(n.dtype) for body in bodies for n in E.walk(body)), default=32))
+
+
+#: Operations of floats that need no comparison, or have instructions of their own where comparisons are dear, and
+#: functions that compare an argument only with its limits, which are extrema there (`loops.limits`).
+_NO_COMPARISON = (
+    *("add", "sub", "mul", "div", "minimum", "maximum", "neg", "abs", "sqrt"),
+    *("exp", "sigmoid", "tanh", "erf"),
+)
 
 
 def scales_longs(kernel: Kernel) -> bool:

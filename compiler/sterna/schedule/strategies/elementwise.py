@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import lcm, prod
 
+from sterna.ir import dtypes
 from sterna.ir.integer import Int, Mod
 from sterna.ir.memory import STACK
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
+    NEAR,
     Context,
     divisors,
     expanded,
@@ -19,9 +21,11 @@ from sterna.schedule.strategies.analysis import (
     reductions,
     size,
     stride_of,
+    value_lanes,
 )
 from sterna.schedule.strategies.tasks import make_tasks, shared, wanted_tasks
 from sterna.te import expr as E
+from sterna.te.axis import Axis
 from sterna.te.conditions import cuts
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
@@ -30,6 +34,8 @@ from sterna.te.tensor import Kernel, Tensor
 MOST_COPIES = 64
 #: The most squares of a transpose that are made one after the other along the rows that are read.
 IN_A_ROW = 8
+#: Rows of such a square.
+MOST_SQUARED = 16
 #: Vectors of a row that are written out.
 MOST_VECTORS = 24
 #: Vectors of what is kept of a block of rows.
@@ -117,10 +123,12 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         choose_apart(s, out, steps, lanes, context, alone)
         return
     if lanes > 1 and (across := _transposed(s, out, context)):
-        _square_tiles(s, out, across, lanes, context, alone)
+        _square_tiles(s, out, across, _square_lanes(s, out, context), context, alone)
         return
     last, width = axes[-1].name, size(axes[-1].extent)
     parts = lanes > 1 and _in_parts(s, out)
+    if lanes > 1:
+        lanes = _row_lanes(s, out, parts, context)
     if parts:
         s.partition(out, last)
     rows = product([a.extent for a in axes[:-1]])
@@ -141,6 +149,37 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
         s.vectorize(out, lane)
     elif 1 < width <= 4:
         s.unroll(out, last)
+
+
+def _row_lanes(s: Schedule, out: str, parts: bool, context: Context) -> int:
+    """Lanes of a row whose elements lie side by side: those of the widest values that it is computed from, so that
+    bytes fill registers, too; those of 32 bits where a row is less than that.
+
+    Args:
+        parts: whether the parts of the row ask for no position.
+    """
+    lanes, state = context.lanes(s.kernel), s.stages[out]
+    last, body = state.tensor.axes[-1], expanded(s, state.body)
+    conditions = (n for n in E.walk(body) if isinstance(n, E.Compare))
+    asked = {id(n) for c in conditions if any(isinstance(n, E.IndexValue) for n in c.children()) for n in c.children()}
+    bits = max((dtypes.bits(n.dtype) for n in E.walk(body) if not (parts and id(n) in asked)), default=32)
+    wide = context.target.lanes(max(bits, dtypes.bits(state.tensor.dtype)))
+    near = all(_is_near(load, last, context) for load in expanded_loads(s, state.body))
+    return wide if near and wide > lanes and size(last.extent) >= wide else lanes
+
+
+def _is_near(load: E.Load, axis: Axis, context: Context) -> bool:
+    """Whether what neighbouring iterations of an axis read is in few vectors."""
+    step = stride_of(load, axis, context.strides)
+    return abs(step) <= NEAR if step is not None else not any(i.expressions() for i in load.indices)
+
+
+def _square_lanes(s: Schedule, out: str, context: Context) -> int:
+    """Lanes of a square that is transposed in registers, and so its rows: those of the type that is moved, where that
+    is narrow and vectors are interleaved; else those of 32 bits."""
+    lanes, target = context.lanes(s.kernel), context.target
+    narrow = min(value_lanes([expanded(s, s.stages[out].body)], target), MOST_SQUARED)
+    return max(lanes, narrow) if target.interleaves else lanes
 
 
 def choosing_axes(s: Schedule, out: str) -> dict[str, int]:

@@ -22,15 +22,8 @@ from sterna.schedule.strategies.analysis import (
     stored_apart,
 )
 from sterna.schedule.strategies.attention import Attention
-from sterna.schedule.strategies.group_fragments import (
-    PADDING,
-    THREADS,
-    TURN,
-    brought,
-    by_threads,
-    intrinsic_of,
-    rows_apart,
-)
+from sterna.schedule.strategies.fragment_plan import PADDING, THREADS, TURN, intrinsic_of
+from sterna.schedule.strategies.group_fragments import brought, by_threads, rows_apart
 from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te import expr as E

@@ -1,7 +1,8 @@
 """Chains: several kernels as one, of which a group of threads computes all stages one after the other, with what lies
 between in its shared memory: dense layers of one row, a normalization and a small product, pooling and a classifier.
 
-Axes of the output along which no stage combines elements (rows of a batch) are *slices*: each is a task of its own.
+Axes of the output along which no stage combines elements (rows of a batch) are *slices*: each is a task of its own. The
+last one of several is none, as its elements lie side by side in memory.
 Without any there is one task. Of a slice every stage that is kept is a *nest*: its elements are the threads. A sum that
 only one nest reads, each element at its own place, is in a register of the thread that needs it. Where a nest has fewer
 elements than there are threads, several of them add up parts of a sum, which a tree in shared memory combines.
@@ -98,11 +99,10 @@ def chain_of(kernel: Kernel, context: Context) -> Chain | None:
         return None
     if group_attention.found_in(kernel, context) is not None:
         return None  # another strategy has it
-    slices = slices_of(kernel)
-    sliced = {own[t] for own in slices.values() for t in kernel.stages if t in own}
+    sliced = {own[t] for own in _followed_axes(kernel).values() for t in kernel.stages if t in own}
     if not any(a.extent != 1 and a not in sliced for t in _inner(kernel) for a in t.axes):
         return None  # all are reductions of a row: `group_rows` has them
-    found = _Scheduling(kernel, slices, shared, context).run()
+    found = _Scheduling(kernel, slices_of(kernel), shared, context).run()
     return found if len(found.nests) <= MOST_NESTS and found.stored <= shared.bytes else None
 
 
@@ -139,6 +139,14 @@ def _after_reductions(t: Tensor) -> bool:
 # ---------------------------------------------------------------- slices
 def slices_of(kernel: Kernel) -> dict[Axis, dict[Tensor, Axis]]:
     """The axes of the output that are slices, and the axis of every stage that each of them is."""
+    (out,) = kernel.outputs
+    # What lies side by side would be strewn over tasks, each of which reads a little of every sector of memory.
+    last = out.axes[1:][-1:]
+    return {axis: own for axis, own in _followed_axes(kernel).items() if axis not in last}
+
+
+def _followed_axes(kernel: Kernel) -> dict[Axis, dict[Tensor, Axis]]:
+    """The axes of the output along which no stage combines elements, and of every stage the axis that each is."""
     (out,) = kernel.outputs
     found = {axis: _followed(kernel, out, axis) for axis in out.axes if axis.extent != 1}
     return {axis: own for axis, own in found.items() if own is not None}

@@ -53,12 +53,16 @@ def image_of(load: Load, rows: Sequence[Axis], taps: Sequence[Axis], many: int, 
     window = [_at(load.indices, taps, n) for n in range(prod(size(a.extent) for a in taps))]
     if prod(shape) > many * _sectors(window, [int(n) for n in strides], SECTOR // each):
         return None
-    behind, row = len(shape) - 1 - slides[0], prod(shape[slides[0] + 1 :])
 
-    def turns(padding: int) -> int:
+    def strides_of(behind: int, padding: int) -> list[int]:
+        """Of the copy's dimensions."""
+        inner, outer = shape[len(shape) - behind :], shape[1 : len(shape) - behind]
+        line = [*outer, prod(inner) + padding]
+        return [*(prod(line[d:]) for d in range(len(line))), *(prod(inner[d + 1 :]) for d in range(behind))]
+
+    def turns(behind: int, padding: int) -> int:
         """That gathering some windows takes beyond one for each access."""
-        outer = [*shape[1 : slides[0] + 1], row + padding]
-        strides = [prod(outer[d:]) if d <= slides[0] else prod(shape[d + 1 :]) for d in range(len(shape))]
+        strides = strides_of(behind, padding)
         places = [sum(p * n for p, n in zip(at, strides, strict=True)) for at in window]
         whole = [*places, *places[-1:] * (-len(places) % depth)]
         steps = [whole[n : n + depth] for n in range(0, len(whole), depth)]
@@ -76,10 +80,18 @@ def image_of(load: Load, rows: Sequence[Axis], taps: Sequence[Axis], many: int, 
             waiting([at + place for at in each_of for place in step], each) for step in steps for each_of in samples
         )
 
+    def held(behind: int, padding: int) -> int:
+        return shape[0] * strides_of(behind, padding)[0] * each
+
     # By at most half of the banks, so that threads which store the end of a row and the next one do not wait, either.
-    paddings = range(0, BANKS * WORD // each // 2 + 1, 2) if behind and len(slides) > 1 else (0,)
-    padding = min(paddings, key=turns)
-    return Image(prod(shape[: slides[0] + 1]) * (row + padding) * each, padding, behind)
+    # What is behind lines is less than what is behind each of their positions.
+    line = len(shape) - 1 - slides[0]
+    tried = [(line, 0)]
+    for behind in dict.fromkeys((*([line] if len(slides) > 1 else ()), 1)):
+        if 0 < behind <= line:
+            tried += [(behind, n) for n in range(2, BANKS * WORD // each // 2 + 1, 2)]
+    waits = next((n for n in tried if not turns(*n)), None) or min(tried, key=lambda n: turns(*n))
+    return Image(held(*waits), waits[1], waits[0])
 
 
 def _names(index: Int, axes: Sequence[Axis]) -> bool:
@@ -93,15 +105,18 @@ def _step(index: Int, axis: Axis) -> int:
 def _within(rows: Sequence[Axis], many: int) -> dict[Axis, int]:
     """How many positions of each axis some windows have, at most, that follow one another from a multiple of their
     number on."""
-    found = dict[Axis, int]()
+    found, aligned = dict[Axis, int](), True
     for axis in reversed(rows):
         extent = size(axis.extent)
-        # Rows of positions that are no whole multiple begin and end within others.
-        if axis is rows[0] or extent % many == 0:
-            found[axis], many = min(many, extent), 1
+        if axis is rows[0]:
+            found[axis] = min(many, extent)
+        elif aligned and extent % many == 0:
+            found[axis], many = many, 1
         else:
+            # They go on in the next row of positions, and begin there too where they are no whole number of rows.
             found[axis] = extent
-            many = many // extent if many % extent == 0 else (many + extent - 2) // extent + 1
+            aligned = aligned and many % extent == 0
+            many = many // extent if aligned else (many + extent - 2) // extent + 1
     return found
 
 

@@ -18,10 +18,11 @@ from sterna.ir.memory import SECTOR, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded, fused, product, stride_of
 from sterna.te import expr as E
-from sterna.te.axis import Axis, taken_apart
+from sterna.te.axis import Axis
 from sterna.te.division import is_quotient
 from sterna.te.expr import Reduce
 from sterna.te.layout import dense_strides, lies_at
+from sterna.te.position import taken_apart
 from sterna.te.tensor import Tensor
 
 #: Neighbours that a thread may have.
@@ -42,7 +43,7 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
     """
     device = context.target.threads
     tensor = s.stages[out].tensor
-    if device is None or not device.access_bytes or not all(a.extent.is_const for a in tensor.axes):
+    if device is None or not device.access_bytes or not tensor.axes[-1].extent.is_const:
         return 1, threads
     elements = int(product([a.extent for a in tensor.axes]))
     bodies = [(tensor, expanded(s, s.stages[out].body))]
@@ -57,7 +58,9 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
     last = int(tensor.axes[-1].extent)
 
     def are(many: int) -> bool:
-        return last % many == 0 and all(_lie_side_by_side(t, body, t.axes, many, context, {acc}) for t, body in bodies)
+        return last % many == 0 and all(
+            _lie_side_by_side(t, body, _of_known_sizes(t.axes), many, context, {acc}) for t, body in bodies
+        )
 
     def threads_of(many: int) -> int:
         fewer = threads
@@ -68,6 +71,12 @@ def neighbours(s: Schedule, out: str, threads: int, context: Context, acc: str =
     enough = (many for many in COUNTS if threads_of(many) >= min(FEWEST, threads) and are(many))
     many = context.choose("neighbours", lambda: (*filter(are, COUNTS), 1), next(enough, 1))
     return many, threads if many == 1 else threads_of(many)
+
+
+def _of_known_sizes(axes: Sequence[Axis]) -> Sequence[Axis]:
+    """The last axes, as many as have known sizes: neighbours are counted along these."""
+    unknown = [n for n, axis in enumerate(axes) if not axis.extent.is_const]
+    return axes[unknown[-1] + 1 if unknown else 0 :]
 
 
 def stored_together(s: Schedule, out: str, acc: str, most: int, context: Context) -> int:
@@ -99,7 +108,7 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
     device, tensor = context.target.threads, load.tensor
     assert isinstance(tensor, Tensor)
     along = next((axis for axis in tiles if load.indices[-1].coefficient(axis) == 1), None)
-    if device is None or not device.access_bytes or along is None or not all(n.is_const for n in tensor.shape):
+    if device is None or not device.access_bytes or along is None or not tensor.shape[-1].is_const:
         return 1
     # A part of a sum begins at a multiple of its terms.
     begin = load.indices[-1] - along.var
@@ -117,7 +126,14 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
         first = each.indices[-1] - axis.var if each is not load else ZERO
         steps = (*strides[:-1], first, context.origins.get(each.tensor.name, ZERO))
         many = gcd(many, *(n for step in steps for n in (step.const, *step.terms.values())))
-    return many
+    return many & -many  # what one access can be
+
+
+def bring_in_order(s: Schedule, local: str, out: str, place: str, shared: Memory, threads: int) -> None:
+    """Lets the threads of a task bring a copy that they share, neighbours along its elements."""
+    s.compute_at(local, out, place, shared)
+    _, thread = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), threads)
+    s.bind(local, thread, "thread.x")
 
 
 def bring(

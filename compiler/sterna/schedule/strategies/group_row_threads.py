@@ -4,12 +4,15 @@ a time of what lies side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Int
 from sterna.ir.threads import ThreadAxis
 from sterna.schedule.axes import is_place
+from sterna.schedule.decisions import StageSchedule
 from sterna.schedule.products import multiplies
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
@@ -22,18 +25,23 @@ from sterna.schedule.strategies.analysis import (
     stages_needed,
     stride_of,
 )
+from sterna.schedule.strategies.group_banks import WORD
 from sterna.schedule.strategies.group_neighbours import neighbours_along
 from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Reduce
+from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Tensor
 
 #: The parts of a sum that one thread combines at the end.
 LAST = 8
 #: Rows side by side that a task has where neighbours in memory are rows.
 BESIDE = 32
+#: Terms from which on several threads share a row, however many rows there are.
+SHORT_ROW = 16
 #: Tasks below which each has as many threads as it can.
 FEW_TASKS = 64
+#: Tasks of products for each multiprocessor below which they have as many threads as they can.
+WAVES = 4
 #: Terms per thread up to which each subgroup of a row reduces all of them, rather than wait for the others.
 FEW_TERMS = 4
 #: Terms per thread up to which one subgroup has a row of many.
@@ -131,6 +139,8 @@ class Rows:
             return Group(1, min(at_least(width), total))
         if self.rows and self._rows_are_neighbours():
             rows = min(BESIDE, at_least(beside), total)
+            if any(self._factors(name) for name in self.placed) and tasks // rows < WAVES * threads.multiprocessors:
+                total = threads.most
             each = min(self._rows_together(rows), max(1, rows // 2))
             lanes = max(1, min(at_least(width), each * total // rows))
             return Group(rows, lanes, "thread.x", "thread.y", each=each)
@@ -198,17 +208,42 @@ class Rows:
 
     def _rows_are_neighbours(self) -> bool:
         """Whether neighbours in memory, in the greatest tensor that a reduction reads, are terms of different rows."""
-        found: list[tuple[int, bool]] = []
+        found = self._greatest()
+        if found is None:
+            return False
+        state, load = found
+        assert isinstance(state.body, Reduce)
+        own, reduced = state.tensor.axes[-1], state.body.axes[-1]
+        steps = [stride_of(load, a, self.context.strides) for a in (own, reduced)]
+        return steps[0] == 1 and steps[1] != 1
+
+    def _greatest(self) -> tuple[StageSchedule, Load] | None:
+        """The reduction that reads the greatest tensor, and how."""
+        found: list[tuple[int, StageSchedule, Load]] = []
         for name in self.placed:
             state = self.s.stages[name]
             if not isinstance(state.body, Reduce) or not state.tensor.axes or not state.body.axes:
                 continue
-            own, reduced = state.tensor.axes[-1], state.body.axes[-1]
             for load in expanded_loads(self.s, state.body):
                 if isinstance(load.tensor, Tensor) and load.tensor.name not in self.s.stages:
-                    steps = [stride_of(load, a, self.context.strides) for a in (own, reduced)]
-                    found.append((product(load.tensor.shape), steps[0] == 1 and steps[1] != 1))
-        return max(found, key=lambda each: each[0])[1] if found else False
+                    found.append((product(load.tensor.shape), state, load))
+        return max(found, key=lambda each: each[0])[1:] if found else None
+
+    def tasks_in_order(self, axes: Sequence[str]) -> list[str]:
+        """Axes of tasks of the output, outermost first: tasks that read the same of the greatest tensor follow one
+        another, so that a cache still has it.
+
+        Args:
+            axes: those of the rows, the last one cut into blocks.
+        """
+        found = self._greatest()
+        outputs = self.s.stages[self.out].tensor.axes
+        if found is None or len(found[0].tensor.axes) != len(outputs):
+            return [*axes]
+        state, load = found
+        named, own = E.axes_of(load), dict(zip(outputs, state.tensor.axes, strict=True))
+        again = [name for row, name in zip(self.rows, axes, strict=True) if own[row] not in named]
+        return [*(name for name in axes if name not in again), *again]
 
     def _rows_together(self, rows: int) -> int:
         """Neighbouring rows that are one access of everything that is read and stored of them."""
@@ -293,6 +328,54 @@ class Rows:
         body = self.s.stages[name].body
         several = self.group.lanes > self.group.subgroup and isinstance(body, Reduce) and body.index is None
         return several and self._terms(name) > FEW_TERMS * self.group.subgroup
+
+
+@dataclass(frozen=True)
+class ShortRow:
+    """Short rows that follow one another in an input: threads that have a row each would access terms that lie a row
+    apart.
+
+    Args:
+        tensor: the input; reader: the stage that reads it.
+        terms: of a row; dimensions: of the input, that are a row.
+    """
+
+    tensor: str
+    reader: str
+    terms: int
+    dimensions: int
+    dtype: str
+
+    @property
+    def padding(self) -> tuple[int, int]:
+        """Elements behind each row in shared memory, and the dimensions of one, so that rows are an odd number of
+        words: threads side by side then are in different banks."""
+        each = dtypes.size(self.dtype)
+        odd = (n for n in range(2 * WORD) if (self.terms + n) * each % (2 * WORD) == WORD)
+        return next(odd, 0), self.dimensions
+
+
+def short_row(s: Schedule, name: str, context: Context) -> ShortRow | None:
+    """The short rows that a reduction reads; None where it reads more than that, or otherwise."""
+    state = s.stages[name]
+    body, axes = state.body, [a for a in state.tensor.axes if a.extent != 1]
+    if not isinstance(body, Reduce) or len(axes) != 1 or not all(a.extent.is_const for a in (*axes, *body.axes)):
+        return None
+    terms = product([a.extent for a in body.axes])
+    inputs = [t.name for t in s.kernel.inputs]
+    read = {(x.tensor.name, x.indices): x for x in expanded_loads(s, body) if x.tensor.name in inputs}
+    if len(read) != 1 or not 1 < terms < SHORT_ROW:
+        return None
+    (row,) = read.values()
+    steps = [stride_of(row, a, context.strides) for a in (*axes, *body.axes)]
+    extents = [size(a.extent) for a in body.axes]
+    along = [prod(extents[n + 1 :]) for n in range(len(extents))]
+    readers = [n for n, other in s.stages.items() if any(x.tensor is row.tensor for x in E.loads(other.body))]
+    direct = [n for n in readers if n not in s.outputs and not isinstance(s.stages[n].body, Load)]
+    reader = name if name in direct else direct[0] if len(direct) == 1 else ""
+    if not reader or steps != [terms, *along]:
+        return None
+    return ShortRow(row.tensor.name, reader, terms, len(extents), row.dtype)
 
 
 def _plain(index: Int) -> bool:

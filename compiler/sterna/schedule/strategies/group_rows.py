@@ -26,7 +26,7 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.schedule.strategies.group_banks import between_runs
 from sterna.schedule.strategies.group_neighbours import neighbours_along
-from sterna.schedule.strategies.group_row_threads import LAST, Roles, Rows
+from sterna.schedule.strategies.group_row_threads import LAST, Roles, Rows, short_row
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel
 
@@ -50,6 +50,11 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
             if isinstance(s.stages[out].body, Reduce):
                 s.cache_write(out)
         inline_elementwise(s, kept, new)
+        copies = dict[str, tuple[int, int]]()
+        for name in [n for n, state in s.stages.items() if isinstance(state.body, Reduce)]:
+            row = short_row(s, name, context)
+            if row is not None and row.terms <= LAST:
+                copies[s.cache_read(row.tensor, row.reader)] = row.padding
         every = [_Steps(s, out, context) for out in s.outputs]
         # The threads of all outputs are those of the one that has most to do.
         first = max(every, key=lambda rows: rows.work)
@@ -65,6 +70,9 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
         if all(rows.bytes() <= SHARE * shared.bytes for rows in every):
             for rows in every:
                 rows.schedule(shared)
+            for local, padding in copies.items():
+                if padding[0]:
+                    s.pad_rows(local, *padding)
             return s
     return None
 
@@ -92,7 +100,7 @@ class _Steps(Rows):
             *outer, last = [a.name for a in self.rows]
             uneven = not self.rows[-1].extent.is_const or size(self.rows[-1].extent) % self.group.rows != 0
             block, row = s.split(out, last, self.group.rows, overhang=uneven)
-            outer.append(block)
+            outer = self.tasks_in_order([*outer, block])
         else:
             whole, columns[0] = s.split(out, columns[0], 1 << 30)
             outer, row = [whole], ""

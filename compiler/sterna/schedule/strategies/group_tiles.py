@@ -12,6 +12,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Int
 from sterna.ir.memory import REGISTER, SECTOR, Memory
 from sterna.ir.threads import VIRTUAL
+from sterna.schedule.products import factors
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -21,6 +22,7 @@ from sterna.schedule.strategies.analysis import (
     product,
     size,
     stored_apart,
+    stride_of,
 )
 from sterna.schedule.strategies.group_banks import in_banks
 from sterna.schedule.strategies.group_dots import DEPTH as WORDS_DEPTH
@@ -35,16 +37,21 @@ from sterna.schedule.strategies.group_dots import (
     multiply,
 )
 from sterna.schedule.strategies.group_neighbours import bring, fetched_together, stored_together, with_aligned_rows
+from sterna.schedule.strategies.group_order import bytes_read, in_panels, panel_of
 from sterna.schedule.strategies.operands import Contraction, contraction_of
+from sterna.te import expr as E
 from sterna.te.axis import Axis
-from sterna.te.expr import Load
+from sterna.te.expr import Load, Reduce
 from sterna.te.layout import dense_strides, lies_at
 from sterna.te.tensor import Kernel, Tensor
 
 #: Rows and columns of a tile, and of the part of it that one thread has in registers.
 TILE, OWN = 64, 4
-#: Terms of a sum whose operands are in shared memory at a time.
-DEPTH = 8
+#: Terms of a sum whose operands are in shared memory at a time, and those where they come out even: some are brought
+#: while others are multiplied.
+DEPTH, EVEN = 8, (16, 8)
+#: Such parts of a sum that are there together, and columns of a tile from which on parts are long.
+BUFFERS, MANY_COLUMNS = 2, 64
 #: What others may be tried for these.
 TILES, OWNS, DEPTHS = (16, 32, 64, 128), (1, 2, 4, 8), (4, 8, 16, 32)
 #: Rows below which a product is no tile, but sums of their own.
@@ -60,6 +67,7 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     if c is None or not _is_tiled(c):
         return None
     dots = dots_of(c, kernel, context)
+    c = c if dots else _with_groups(c, context)
     if (tile := _tile(c, shared, context, bool(dots))) is None:
         return None
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
@@ -72,15 +80,14 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     names = {a: b.name for a, b in zip(c.stage.axes, s.stages[out].tensor.axes, strict=True)}
     rows, down, across = [a for a in c.rows if a not in c.batch], tile.down, tile.across
     own, each = tile.own, tile.each
-    outer = [names[a] for a in c.batch]
+    blocks: list[str] = []
     threads: list[str] = []
     for axis, many in zip(rows, down, strict=True):
         block, within = s.split(out, names[axis], many, overhang=True)
-        outer.append(block)
+        blocks.append(block)
         threads.append(within)
     block, columns = s.split(out, names[c.columns], across, overhang=True)
-    columns_first = context.choose("order", lambda: (True, False), _columns_outermost(c, down, across, context))
-    outer.insert(len(c.batch) if columns_first else len(outer), block)
+    outer = [*(names[a] for a in c.batch), *in_panels(s, out, blocks, block, *_panel(c, tile, context))]
     # Threads side by side have rows and columns side by side: what one of them has lies as far apart as there are
     # threads, so that they read, store and bring operands next to one another. Columns that are one access stay so.
     if dots:
@@ -133,13 +140,17 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         bring_packed(s, local, c, reading, shared)
         return s
     s.reorder(acc, *others, part, within, *(a.name for a in s.stages[acc].tensor.axes))
+    if tile.buffers:
+        part = fused(s, acc, [*others, part])
+        s.pipeline(acc, part, tile.buffers)
     for axis in s.stages[acc].tensor.axes[: -1 if together > 1 else None]:
         s.unroll(acc, axis.name)
     if together > 1:
         s.vectorize(acc, s.stages[acc].tensor.axes[-1].name)
     for load in (c.left, c.right):
-        local = s.cache_read(load.tensor.name, acc)
+        local = s.cache_read(load.tensor.name, acc, *_widened(s, acc, load, context))
         alone = _without_gaps(s, local, load, rows, context)
+        _apart(s, local, acc, c)
         order = in_banks(s, local, acc, last, tiles, sharing)
         if order is None and not alone:
             _of_one_term(s, local, load, rows)
@@ -149,12 +160,54 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     return s
 
 
+def _widened(s: Schedule, acc: str, load: Load, context: Context) -> list[str]:
+    """The type that an operand of 16 bits has in shared memory: that of the sum, so that it is widened once and not by
+    each thread that multiplies it. What is copied while threads compute stays as it is."""
+    body = s.stages[acc].body
+    assert isinstance(body, Reduce)
+    if not _is_widened(load, context):
+        return []
+    multiplied = [e for e in factors(body) or () if isinstance(e, Load) and e.tensor.name == load.tensor.name]
+    return [body.dtype] if len(multiplied) == 1 else []
+
+
+def _is_widened(load: Load, context: Context) -> bool:
+    """Whether an operand is of 16 bits, and wider in shared memory."""
+    threads = context.target.threads
+    return load.dtype in dtypes.HALVES and threads is not None and not threads.asynchronous_bytes
+
+
 def _is_tiled(c: Contraction) -> bool:
     """Whether a product of two tensors has rows enough that share what a column reads."""
     if c.left.tensor is c.right.tensor:
         return False
     rows = [a for a in c.rows if a not in c.batch]
     return not c.picked and c.columns not in _read_by_left(c) and product([a.extent for a in rows]) >= FEW_ROWS
+
+
+def _with_groups(c: Contraction, context: Context) -> Contraction:
+    """The product with an axis of its batch as rows, the last ones, where products along it lie side by side and are so
+    narrow that one alone has parts of sectors of memory, as groups of few channels are."""
+    beside = c.stage.axes[-2] if len(c.stage.axes) > 1 else None
+    if beside not in c.batch or not beside.extent.is_const or not c.columns.extent.is_const:
+        return c
+    terms, columns = stride_of(c.left, beside, context.strides), size(c.columns.extent)
+    if not terms or terms > size(c.inner[-1].extent) or columns > TILE // 2:
+        return c
+    if terms * dtypes.size(c.left.dtype) % SECTOR == 0 and columns * dtypes.size(c.stage.dtype) % SECTOR == 0:
+        return c
+    return replace(c, rows=(*(a for a in c.rows if a is not beside), beside), beside=beside)
+
+
+def _apart(s: Schedule, local: str, acc: str, c: Contraction) -> None:
+    """Gives the copy of an operand a dimension for products that lie side by side in one with their terms."""
+    if c.beside is None:
+        return
+    beside = next(a for a in s.stages[acc].tensor.axes if a.name == c.beside.name)
+    (load,) = (each for each in E.loads(s.stages[acc].body) if each.tensor.name == local)
+    step = load.indices[-1].coefficient(beside)
+    if step and step > 1:
+        s.fold(local, len(load.indices) - 1, step)
 
 
 def _read_by_left(c: Contraction) -> set[Axis]:
@@ -169,7 +222,8 @@ class _Tile:
     Args:
         down: positions along each axis of rows; across: columns.
         own: rows of a thread, along each of these axes; each: columns of a thread.
-        depth: terms whose operands are in shared memory at a time.
+        depth: terms whose operands are in shared memory at a time; buffers: such parts that are there together; 0
+            where none is brought while another one is multiplied.
     """
 
     down: tuple[int, ...]
@@ -177,6 +231,7 @@ class _Tile:
     own: tuple[int, ...]
     each: int
     depth: int
+    buffers: int = 0
 
     @property
     def group(self) -> tuple[int, int]:
@@ -191,25 +246,56 @@ def _tile(c: Contraction, shared: Memory, context: Context, words: bool) -> _Til
     by_rule, depths = (WORDS_DEPTH, WORDS_DEPTHS) if words else (DEPTH, DEPTHS)
 
     def tile(rows: int, columns: int, own: tuple[int, int], depth: int = by_rule) -> _Tile:
-        down, across = _tile_of(c, rows), min(columns, at_least(size(c.columns.extent)))
+        many = size(c.columns.extent)
+        down, across = _tile_of(c, rows), min(columns, at_least(many))
+        if c.beside is not None:
+            # Threads side by side have what lies side by side of all of them.
+            across, own = many, (own[0], gcd(own[1], many))
         return _Tile(tuple(down), across, _own_of(down, own[0]), min(own[1], across), depth)
 
     def fits(found: _Tile) -> bool:
-        return prod(found.group) <= threads.most and _staged_bytes(c, found) <= SHARE * shared.bytes
+        return prod(found.group) <= threads.most and _staged_bytes(c, found, context) <= SHARE * shared.bytes
 
     own = context.choose("own", lambda: pairs(OWNS, OWNS), (OWN, OWN))
 
     def others() -> Iterator[tuple[int, int]]:
         return (sides for sides in pairs(TILES, TILES) if fits(tile(*sides, own)))
 
-    found = next(((rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))), None)
-    found = found or next(others(), None)
+    fit = [(rows, TILE) for rows in (TILE, TILE // 2, TILE // 4) if fits(tile(rows, TILE, own))]
+    # Products side by side are several tasks' work.
+    enough = (each for each in fit if c.beside is None or _tasks(c, tile(*each, own)) >= threads.multiprocessors)
+    found = next(enough, None) or next(reversed(fit), None) or next(others(), None)
     if found is None:
         return None
     sides = context.choose("tile", others, found)
-    return tile(
-        *sides, own, context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule)
-    )
+    inner = [a.extent for a in c.inner]
+    known = not words and all(n.is_const for n in inner)
+
+    def together(depth: int) -> int:
+        """How many parts of so many terms are in shared memory together."""
+        found = tile(*sides, own, min(depth, size(inner[-1])))
+        if not known or size(inner[-1]) % found.depth or product(inner) <= found.depth:
+            return 0
+        if BUFFERS * _staged_bytes(c, found, context) <= SHARE * shared.bytes:
+            return BUFFERS
+        # Where there is no room for two, one of twice as many terms has as many barriers, and half the text.
+        return 1 if found.depth == EVEN[0] and fits(found) else 0
+
+    # Few columns have few threads side by side, which would read rows of so many terms from the same banks.
+    even = EVEN if tile(*sides, own).across >= MANY_COLUMNS else EVEN[1:]
+    if c.beside is not None and size(inner[-1]) <= EVEN[0]:
+        even = (size(inner[-1]),)  # of several products that lie side by side all terms do
+        by_rule = even[0]
+    by_rule = next((n for n in even if together(n)), by_rule)
+    depth = context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule)
+    return replace(tile(*sides, own, depth), buffers=together(depth))
+
+
+def _tasks(c: Contraction, tile: _Tile) -> int:
+    """How many tasks there are of a tile."""
+    rows = zip((a for a in c.rows if a not in c.batch), tile.down, strict=True)
+    across = -(-size(c.columns.extent) // tile.across)
+    return product([a.extent for a in c.batch]) * across * prod(-(-size(a.extent) // n) for a, n in rows)
 
 
 def _own_of(down: Sequence[int], most: int) -> tuple[int, ...]:
@@ -222,18 +308,20 @@ def _own_of(down: Sequence[int], most: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _staged_bytes(c: Contraction, tile: _Tile) -> int:
+def _staged_bytes(c: Contraction, tile: _Tile, context: Context) -> int:
     """What the operands of a tile take in shared memory, of as many terms as are there at a time."""
     tiles = dict(zip((a for a in c.rows if a not in c.batch), tile.down, strict=True))
     tiles |= {c.columns: min(tile.across, size(c.columns.extent)), c.inner[-1]: tile.depth}
     total = 0
     for load in (c.left, c.right):
         assert isinstance(load.tensor, Tensor)
-        spans = []
+        spans, alone = [], _is_of_one_term(load, context)
         for index, n in zip(load.indices, load.tensor.shape, strict=True):
             reach = sum(abs(index.coefficient(a) or 1) * (m - 1) for a, m in tiles.items() if a in index.symbols())
-            spans.append(min(size(n), 1 + reach // _step_of(index)))
-        total += prod(spans) * dtypes.size(load.dtype)
+            apart = alone and index is not load.indices[-1]
+            step = _step_of_rows(index, [a for a in c.rows if a not in c.batch]) if apart else _step_of(index)
+            spans.append(min(size(n), 1 + reach // step))
+        total += prod(spans) * dtypes.size(c.stage.dtype if _is_widened(load, context) else load.dtype)
     return total
 
 
@@ -241,24 +329,27 @@ def _without_gaps(s: Schedule, local: str, load: Load, rows: Sequence[Axis], con
     """Lets the copy of an operand have no positions between those that a tile reads, such as windows leave that advance
     by several: none that are never read, and of the others only those of one term of the sum, where what lies between
     is in other sectors of memory. Returns whether it is."""
-    tensor = load.tensor
-    assert isinstance(tensor, Tensor)
     for dimension, index in reversed([*enumerate(load.indices)]):
         if (step := _step_of(index)) > 1:
             s.stride(local, dimension, step)
-    strides = context.strides.get(tensor.name) or dense_strides(tensor.shape)
-    apart = lies_at(SECTOR, dtypes.size(load.dtype), *strides[:-1], context.origins.get(tensor.name, ZERO))
-    if apart:
+    if apart := _is_of_one_term(load, context):
         _of_one_term(s, local, load, rows)
     return apart
+
+
+def _is_of_one_term(load: Load, context: Context) -> bool:
+    """Whether what lies between the positions of one term of the sum is in other sectors of memory than those."""
+    tensor = load.tensor
+    assert isinstance(tensor, Tensor)
+    strides = context.strides.get(tensor.name) or dense_strides(tensor.shape)
+    return lies_at(SECTOR, dtypes.size(load.dtype), *strides[:-1], context.origins.get(tensor.name, ZERO))
 
 
 def _of_one_term(s: Schedule, local: str, load: Load, rows: Sequence[Axis]) -> None:
     """Lets the copy of an operand have positions of one term of the sum alone."""
     for dimension, index in reversed([*enumerate(load.indices[:-1])]):
-        every = {index.coefficient(a) or 1 for a in rows if a in index.symbols()}
-        if _step_of(index) == 1 and len(every) == 1 and min(every) > 1:
-            s.fold(local, dimension, min(every))
+        if _step_of(index) == 1 and (step := _step_of_rows(index, rows)) > 1:
+            s.fold(local, dimension, step)
 
 
 def _columns_together(s: Schedule, out: str, acc: str, c: Contraction, most: int, context: Context) -> int:
@@ -270,36 +361,34 @@ def _columns_together(s: Schedule, out: str, acc: str, c: Contraction, most: int
     return stored_together(s, out, acc, most, context)
 
 
+def _step_of_rows(index: Int, rows: Sequence[Axis]) -> int:
+    """How far apart those of one term lie, where all rows are as far apart; else 1, but for what all positions are."""
+    every = {index.coefficient(a) or 1 for a in rows if a in index.symbols()}
+    return max(1, *every, _step_of(index)) if len(every) == 1 else _step_of(index)
+
+
 def _step_of(index: Int) -> int:
     """How far apart the positions of a dimension that are read lie."""
     return gcd(index.const, *index.terms.values()) if index.terms else 1
 
 
-def _columns_outermost(c: Contraction, down: Sequence[int], across: int, context: Context) -> bool:
-    """Whether tiles are computed in columns rather than in rows: then what a column of tiles reads of the right operand
-    comes from memory once, and the left operand once more for every column, unless the cache of all groups holds it."""
-    assert context.target.threads is not None
-    room = context.target.threads.cache_bytes
-    left, right = _bytes_read(c.left, c.batch), _bytes_read(c.right, c.batch)
+def _panel(c: Contraction, tile: _Tile, context: Context) -> tuple[int, int]:
+    """How many columns of tiles are a panel, and how many there are."""
     rows = [a for a in c.rows if a not in c.batch]
-    high = prod(-(-size(a.extent) // tile) for a, tile in zip(rows, down, strict=True))
-    wide = -(-size(c.columns.extent) // across)
-    by_rows = left + right * (high if right + left // high > room else 1)
-    by_columns = right + left * (wide if left + right // wide > room else 1)
-    return by_columns < by_rows
-
-
-def _bytes_read(load: Load, batch: Sequence[Axis]) -> int:
-    """What a product of a batch reads of an operand."""
-    assert isinstance(load.tensor, Tensor)
-    own = [prod(size(a.extent) for a in i.symbols() if isinstance(a, Axis) and a not in batch) for i in load.indices]
-    return prod(min(size(n), many) for n, many in zip(load.tensor.shape, own, strict=True)) * dtypes.size(load.dtype)
+    high = prod(-(-size(a.extent) // n) for a, n in zip(rows, tile.down, strict=True))
+    wide = -(-size(c.columns.extent) // tile.across)
+    read = bytes_read(c.left, c.batch), bytes_read(c.right, c.batch)
+    result = product([a.extent for a in (*rows, c.columns)]) * dtypes.size(c.stage.dtype)
+    return panel_of(read, result, high, wide, context, c.columns.extent.is_const), wide
 
 
 def _tile_of(c: Contraction, most: int) -> list[int]:
-    """How many positions of each row axis a tile has: of the last ones as many as there are, up to so many rows."""
+    """How many positions of each row axis a tile has: of the last ones as many as there are, up to so many rows; and of
+    products side by side so many that they have as many columns as one has elsewhere."""
     left, found = most, list[int]()
-    for axis in reversed([a for a in c.rows if a not in c.batch]):
+    if c.beside is not None:
+        found.append(min(at_least(size(c.beside.extent)), TILE // at_least(size(c.columns.extent))))
+    for axis in reversed([a for a in c.rows if a not in c.batch and a is not c.beside]):
         found.insert(0, min(left, at_least(size(axis.extent))))
         left //= found[0]
     return found

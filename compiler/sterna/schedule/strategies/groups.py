@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sterna.ir.memory import REGISTER
+from sterna.choices import Choice
+from sterna.ir import dtypes
+from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import (
+    fragment_plan,
     group_attention,
     group_chain,
     group_fragments,
@@ -33,8 +36,10 @@ from sterna.schedule.strategies.analysis import (
     stride_of,
 )
 from sterna.schedule.strategies.group_neighbours import (
+    bring_in_order,
     neighbours,
 )
+from sterna.schedule.strategies.group_row_threads import SHORT_ROW, ShortRow, short_row
 from sterna.schedule.strategies.operands import single_reduction
 from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.expr import Reduce
@@ -42,12 +47,18 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: The value of the knob "form" that leaves it to the order of the forms.
 FIRST = "first"
+#: What asks less of the proofs over open sizes than what the rules say, in the order in which it is tried where that is
+#: not proved: products without fragments, then without tiles, and threads that have one element each.
+SIMPLER: tuple[Choice, ...] = ({"form": "tiles"}, {"form": "elements"}, {"form": "elements", "neighbours": 1})
 #: Threads of a task that may be tried where each has elements of its own.
 THREADS = (32, 64, 128, 256, 512)
 #: Terms of a reduction from which on several threads share it, and results below which they do.
 LONG_SUM, FEW_SUMS = 64, 4096
-#: Terms from which on several threads share a row, however many rows there are.
-SHORT_ROW = 16
+#: The share of the shared memory of a task that its rows take.
+SHARE = 0.5
+#: Terms from which on they also do with more results, as long as a multiprocessor has fewer of them than these: it
+#: waits for memory where few threads ask.
+VERY_LONG_SUM, ASKING = 256, 1024
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -79,22 +90,26 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         "rows": partial(group_rows.propose, kernel, context, shared),
     }
     wanted = context.choose("form", lambda: (*forms, "elements"), FIRST)
+    pays: dict[str, Callable[[], bool]] = {
+        "fragments": partial(fragment_plan.pays, kernel, stage, context),
+        "rows": partial(_is_for_rows, kernel, stage, context),
+    }
     for name, form in forms.items():
-        if wanted not in (FIRST, name) or (
-            wanted == FIRST and name == "rows" and not _is_for_rows(kernel, stage, context)
-        ):
+        if wanted not in (FIRST, name) or (wanted == FIRST and name in pays and not pays[name]()):
             continue
         found = form()
         if found is not None and (name != "rows" or stage.body.index is None or _exchanges(found)):
             return found
-    return _elements(kernel, context, stage.name)
+    return _elements(kernel, context, stage.name, shared)
 
 
 def _is_for_rows(kernel: Kernel, stage: Tensor, context: Context) -> bool:
     """Whether the threads of a task share each sum: there are few sums, or neighbours in memory are terms of one."""
     assert isinstance(stage.body, Reduce)
+    assert context.target.threads is not None
     terms, elements = (product([a.extent for a in axes]) for axes in (stage.body.axes, kernel.outputs[0].axes))
-    return (terms >= LONG_SUM and elements < FEW_SUMS) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
+    few = max(FEW_SUMS, ASKING * context.target.threads.multiprocessors if terms >= VERY_LONG_SUM else 0)
+    return (terms >= LONG_SUM and elements < few) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
 
 
 def _exchanges(s: Schedule) -> bool:
@@ -132,8 +147,9 @@ def _schedule(kernel: Kernel, context: Context) -> Schedule:
     return Schedule(kernel, context.target.known_intrinsics, context.target.memories)
 
 
-def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
-    """A thread for every element of the outputs, and its sum in a register if there is one."""
+def _elements(kernel: Kernel, context: Context, reduced: str = "", shared: Memory | None = None) -> Schedule:
+    """A thread for every element of the outputs, and its sum in a register if there is one; of short rows, by way of
+    shared memory."""
     assert context.target.threads is not None
     most_of_any = context.target.threads.most
     s = _schedule(kernel, context)
@@ -158,8 +174,22 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "") -> Schedule:
         s.parallel(out, block)
         s.bind(out, thread, "thread.x")
         if acc:
+            row = short_row(s, acc, context)
             _in_register(s, acc, out, thread, many)
+            if row is not None and shared is not None and many == 1:
+                _bring_rows(s, row, block, threads, shared)
     return s
+
+
+def _bring_rows(s: Schedule, row: ShortRow, block: str, threads: int, shared: Memory) -> None:
+    """Lets the threads of a task bring the rows that they reduce, side by side."""
+    (out,) = s.outputs
+    if threads * (row.terms + row.padding[0]) * dtypes.size(row.dtype) > SHARE * shared.bytes:
+        return
+    local = s.cache_read(row.tensor, row.reader)
+    bring_in_order(s, local, out, block, shared, threads)
+    if row.padding[0]:
+        s.pad_rows(local, *row.padding)
 
 
 def _in_register(s: Schedule, acc: str, out: str, thread: str, many: int) -> None:

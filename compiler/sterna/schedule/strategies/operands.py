@@ -23,6 +23,7 @@ class Contraction:
     Args:
         picked: columns of a vector, where small groups of them read elements of the left operand that lie near one
             another, so that these are picked from one vector; 0 where all columns read the same element.
+        beside: an axis of the batch that is a row all the same: its products lie side by side, and a tile has several.
     """
 
     stage: Tensor
@@ -32,11 +33,13 @@ class Contraction:
     rows: tuple[Axis, ...]
     inner: tuple[Axis, ...]
     picked: int = 0
+    beside: Axis | None = None
 
     @property
     def batch(self) -> tuple[Axis, ...]:
         """The rows, first ones, of which each has a right operand of its own."""
-        return tuple(a for a in self.rows if any(a in i.symbols() for i in self.right.indices))
+        own = (a for a in self.rows if any(a in i.symbols() for i in self.right.indices))
+        return tuple(a for a in own if a is not self.beside)
 
 
 def analyse(kernel: Kernel, context: Context) -> Contraction | None:

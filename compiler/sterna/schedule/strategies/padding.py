@@ -36,7 +36,7 @@ def padded_of(stage: Tensor, context: Context) -> Padded | None:
     assert r is not None
     for load in stage.reads():
         source = load.tensor
-        if not isinstance(source, Tensor) or source.body is None or not _conditional(source):
+        if not isinstance(source, Tensor) or source.body is None or not conditional(source):
             continue
         slid = [n for n, a in enumerate(stage.axes) if any(a in i.symbols() and _reduces(i, r) for i in load.indices)]
         if not slid:
@@ -52,7 +52,8 @@ def padded_of(stage: Tensor, context: Context) -> Padded | None:
     return None
 
 
-def _conditional(t: Tensor) -> bool:
+def conditional(t: Tensor) -> bool:
+    """Whether an axis of a stage falls into parts, as of a tensor with padding."""
     return t.body is not None and any(len(cuts(t.body, a)) > 2 for a in t.axes if a.extent.is_const)
 
 

@@ -17,11 +17,13 @@ from sterna.schedule.strategies.analysis import (
     inline_elementwise,
     partial_sums,
     product,
+    reductions,
     results_in_vectors,
     row_axes,
     size,
     stages_needed,
     stride_of,
+    value_lanes,
     worth_keeping,
 )
 from sterna.schedule.strategies.tasks import make_tasks
@@ -43,7 +45,7 @@ _LEAST_LANES = 4
 def propose(kernel: Kernel, context: Context) -> Schedule:
     """A schedule that computes the kernel row by row."""
     s = Schedule(kernel)
-    lanes = context.lanes(kernel)
+    lanes = _lanes(kernel, context)
     moved: dict[str, str] = {}
     for out in list(s.outputs):
         if isinstance(s.stages[out].body, Reduce):
@@ -54,6 +56,15 @@ def propose(kernel: Kernel, context: Context) -> Schedule:
     for out in s.outputs:
         _output(s, out, kept, context, lanes)
     return s
+
+
+def _lanes(kernel: Kernel, context: Context) -> int:
+    """Those of bytes and 16-bit numbers where a kernel finds extrema of long rows of them; else of 32 bits."""
+    lanes, found = context.lanes(kernel), reductions(kernel)
+    if lanes == 1 or any(t.reduction is None or t.reduction.combiner not in ("max", "min") for t in found):
+        return lanes
+    narrow = value_lanes([t.body for t in kernel.stages if t.body is not None], context.target)
+    return max(lanes, narrow) if all(size(t.all_axes[-1].extent) >= 2 * narrow for t in found) else lanes
 
 
 def _between(kernel: Kernel, s: Schedule) -> list[Tensor]:

@@ -11,6 +11,7 @@ from sterna.ir.memory import REGISTER
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import (
     CACHE_LINE,
+    NEAR,
     Context,
     evenly,
     inline_elementwise,
@@ -21,8 +22,9 @@ from sterna.schedule.strategies.analysis import (
     size,
     stored_apart,
     stride_of,
+    value_lanes,
 )
-from sterna.schedule.strategies.padding import pad_rows, padded_of
+from sterna.schedule.strategies.padding import conditional, pad_rows, padded_of
 from sterna.schedule.strategies.tasks import block_tasks, make_tasks
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
@@ -33,8 +35,6 @@ FEW = 3  # neighbouring outputs that registers hold beside what they read, whate
 
 UNROLLED = (16, 64, 256, 512)  # multiply-adds of vectors that may be tried written out
 MOST_BESIDE = 16  # neighbouring outputs that may be tried together
-
-NEAR = 2  # elements between lanes that are picked from whole vectors: two loads and a shuffle
 
 
 def propose(kernel: Kernel, context: Context) -> Schedule | None:
@@ -57,9 +57,16 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
 
 
 def byte_lanes(stage: Tensor, kernel: Kernel, context: Context) -> int:
-    """Lanes of the vectors of a reduction. Where one instruction widens a register of bytes to two of 16 bits, and two
-    multiply those, sums of bytes are computed in two registers."""
-    lanes = context.lanes(kernel)
+    """Lanes of the vectors of a reduction. Extrema of narrow types fill registers. Where one instruction widens a
+    register of bytes to two of 16 bits, and two multiply those, sums of bytes are computed in two registers."""
+    lanes, r = context.lanes(kernel), stage.reduction
+    assert r is not None
+    if lanes > 1 and r.combiner in ("max", "min"):
+        # What only pads is in parts that ask for no position.
+        bodies = [t.body for t in kernel.stages if t.body is not None and not conditional(t)]
+        narrow = value_lanes(bodies, context.target)
+        if size(stage.axes[-1].extent) >= narrow > lanes:
+            return narrow
     wide = 2 * lanes
     reads = stage.reads()
     bytes_only = all(dtypes.bits(load.dtype) == 8 for load in reads) and dtypes.bits(kernel.outputs[0].dtype) == 8
@@ -104,7 +111,9 @@ def _schedule(kernel: Kernel, stage: Tensor, context: Context) -> Schedule:
     window = product([a.extent for a in r.axes])
     vectors = -(-size(stage.axes[-1].extent) // lanes)
     along = stage.axes[-2] if len(stage.axes) > 1 else None
-    registers = context.target.registers(stage.dtype) * context.lanes(kernel) // lanes
+    registers = context.target.registers(stage.dtype)
+    if lanes > 1:
+        registers //= max(1, lanes // context.target.lanes(dtypes.bits(stage.dtype)))
     beside = size(along.extent) if along is not None else 1
     if padded is not None and stage.axes[padded.axis] is along:
         beside = padded.rows

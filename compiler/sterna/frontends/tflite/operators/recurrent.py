@@ -1,12 +1,13 @@
 """Recurrent layers: LSTM, RNN and SVDF, over a sequence or one step at a time.
 
 What does not depend on the states, the product of the inputs with their weights, is made for all steps at once; the
-rest is the body of a loop. The states live from run to run, as in TensorFlow Lite: what a step leaves is taken over.
+rest is the core operator `lstm` where that says it, and the body of a loop elsewhere. The states live from run to run,
+as in TensorFlow Lite: what a step leaves is taken over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,11 @@ from sterna.frontends.tflite.operators.sequences import at_step, in_time, over_t
 from sterna.frontends.tflite.translation import Translation, Translator, quantization_of
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+
+#: Gates in the order of the core operator `lstm`, and where the peepholes stand after the first weights, in its order.
+_CORE_GATES, _CORE_PEEPHOLES = (0, 3, 1, 2), (8, 10, 9)
+#: Activations of the core operators, by the schema's numbers.
+_CORE_FUNCTIONS = {1: "relu", 4: "tanh"}
 
 #: The schema's numbers of activation functions.
 _FUNCTIONS: dict[int, Callable[[Translation, Value], Value]] = {
@@ -70,10 +76,60 @@ class _Lstm(LstmOperands):
         initial = [t.input(position) for position in self.states]
         if t.option("diagonal_recurrent_tensors", False):
             raise t.unsupported("with diagonal recurrent weights")
-        step = integer_step(self, x, self.is_batched) if x.dtype == "int8" else self.float_step(x)
-        last, rows = over_time(t, x, initial, step, backward)
+        if self.is_core(x):
+            last, rows = self.core(x, initial, backward)
+        else:
+            step = integer_step(self, x, self.is_batched) if x.dtype == "int8" else self.float_step(x)
+            last, rows = over_time(t, x, initial, step, backward)
         t.left_behind |= dict(zip(self.states, last, strict=True))
         return rows
+
+    # -- the core operator
+    def is_core(self, x: Value) -> bool:
+        """Whether the core operator says it: of floats, with all gates, with peepholes of all three or none, and with
+        neither normalization nor projection."""
+        t, first = self.t, self.first
+        matrices = [first + n for n in range(8)]
+        peepholes = [first + n for n in _CORE_PEEPHOLES if self.has(n)]
+        return (
+            x.dtype == "float32"
+            and 0 not in t.sizes(x, 3)
+            and t.option("fused_activation_function") in _CORE_FUNCTIONS
+            and all(t.has(position) and t.input(position).dtype == "float32" for position in (*matrices, *peepholes))
+            and 0 not in t.sizes(t.input(first + 4), 2)
+            and len(peepholes) in (0, len(_CORE_PEEPHOLES))
+            and not self.has(15)
+            and not any(self.norm(gate) is not None for gate in self.gates)
+        )
+
+    def core(self, x: Value, initial: Sequence[Value], backward: bool) -> tuple[list[Value], Value]:
+        """What `over_time` gives."""
+        t, first = self.t, self.first
+        steps, batch, inputs = t.sizes(x, 3)
+        _, units = t.sizes(t.input(first + 4), 2)
+
+        def joined(offset: int) -> Value:
+            return t.op("concat", *(t.input(first + offset + gate) for gate in _CORE_GATES), axis=0)
+
+        given = t.op("matmul", t.reshape(x, (steps * batch, inputs)), t.transpose(joined(0), (1, 0)))
+        if any(self.has(11 + gate) for gate in _CORE_GATES):
+            zeros = t.constant(np.zeros(units, np.float32))
+            biases = (t.input(first + 11 + gate) if self.has(11 + gate) else zeros for gate in _CORE_GATES)
+            given = t.op("add", given, t.op("concat", *biases, axis=0))
+        given = t.reshape(given, (steps, batch, 4, units))
+        weight = t.transpose(t.reshape(joined(4), (4, units, units)), (2, 0, 1))
+        peepholes = None
+        if self.has(_CORE_PEEPHOLES[0]):
+            weights = (t.input(first + n) for n in _CORE_PEEPHOLES)
+            peepholes = t.reshape(t.op("concat", *weights, axis=0), (3, units))
+        function = _CORE_FUNCTIONS[t.option("fused_activation_function")]
+        rows, *last = t.builder.add_all(
+            "lstm", given, weight, None, *(t.reshape(state, (1, batch, units)) for state in initial), peepholes,
+            sources=t.sources, name=f"{t.name}/lstm", results=(None,) * 3, gives=("y", "y_h", "y_c"),
+            activations=("sigmoid", function, function), reverse=backward,
+            cell_clip=max(0.0, float(t.option("cell_clip", 0.0))),
+        )  # fmt: skip
+        return [t.reshape(state, (batch, units)) for state in last], t.reshape(rows, (steps, batch, units))
 
     # -- floats
     def float_step(self, x: Value) -> Callable[[Value, list[Value]], tuple[list[Value], Value]]:

@@ -11,6 +11,12 @@ import java.util.Locale;
 final class Desktop {
   private Desktop() {}
 
+  /** The processor's name, the same for every Java. */
+  static String machine() {
+    String name = System.getProperty("os.arch", "").toLowerCase(Locale.ROOT);
+    return name.equals("amd64") ? "x86_64" : name.equals("arm64") ? "aarch64" : name;
+  }
+
   static void loadLibrary() {
     String given = System.getProperty("dev.sterna.library");
     if (given != null) {
@@ -18,9 +24,8 @@ final class Desktop {
       return;
     }
     String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
-    String machine = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
+    String machine = machine();
     system = system.startsWith("windows") ? "windows" : system.startsWith("mac") ? "macos" : system;
-    machine = machine.equals("amd64") ? "x86_64" : machine.equals("arm64") ? "aarch64" : machine;
     String name = System.mapLibraryName("sterna_jni");
     String place = "natives/" + system + "-" + machine + "/" + name;
     try (InputStream in = Desktop.class.getResourceAsStream(place)) {

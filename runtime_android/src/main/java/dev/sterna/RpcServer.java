@@ -28,9 +28,13 @@ import org.jetbrains.annotations.Nullable;
  */
 public final class RpcServer implements Closeable {
   private static final int LEAST_TOKEN = 16;
+  /** More clients than any user has, and fewer than this process may have files and threads. */
+  private static final int MOST_CLIENTS = 32;
+  private static final long PAUSE = 100;
 
   private final File folder;
   private final List<RpcSession> queue = new ArrayList<>();
+  private int clients;
   private ServerSocket socket;
   RpcStore store;
   byte[] token;
@@ -124,15 +128,34 @@ public final class RpcServer implements Closeable {
   }
 
   private void accept() {
-    for (; ; ) {
-      Socket client;
+    while (!socket.isClosed()) {
       try {
-        client = socket.accept();
+        Socket client = socket.accept();
+        if (comes()) thread("sterna-rpc-client", new RpcSession(this, client));
+        else client.close(); // one that is refused so tries again later
       } catch (IOException closed) {
-        return;
+        rest(); // unless it was closed here, the system has no file left for a client, and soon has one again
       }
-      thread("sterna-rpc-client", new RpcSession(this, client));
     }
+  }
+
+  private static void rest() {
+    try {
+      Thread.sleep(PAUSE);
+    } catch (InterruptedException nobody) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private synchronized boolean comes() {
+    if (clients == MOST_CLIENTS) return false;
+    clients++;
+    return true;
+  }
+
+  /** A client's connection has ended. */
+  synchronized void goes() {
+    clients--;
   }
 
   static void thread(String name, Runnable work) {

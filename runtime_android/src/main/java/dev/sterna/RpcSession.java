@@ -65,14 +65,22 @@ final class RpcSession implements Runnable {
       open.setTcpNoDelay(true);
       open.setSoTimeout(LOOK);
       RpcServer.thread("sterna-rpc-watch", watch);
-      while (frame()) {}
-    } catch (RpcRefusal refused) {
-      fail(0, refused.status, refused.getMessage());
+      serve();
     } catch (IOException gone) {
       // nobody is there to be told
     } finally {
       unload();
       server.leave(this);
+      server.goes();
+    }
+  }
+
+  /** Answers until the client leaves, or is told why it is hung up on. */
+  private void serve() throws IOException {
+    try {
+      while (frame()) {}
+    } catch (RpcRefusal refused) {
+      fail(0, refused.status, refused.getMessage());
     }
   }
 
@@ -294,12 +302,16 @@ final class RpcSession implements Runnable {
         + "\"scratch\": {\"used\": %d, \"quota\": %d, \"free\": %d}, \"queue\": %d, \"busy\": %b, \"limits\": {\"milliseconds\": %d}}";
     long used = server.store.used();
     return String.format(
-        Locale.ROOT, text, Model.version(), quoted("os.arch"), quoted("os.name"), quoted("os.version"), runtime.availableProcessors(),
+        Locale.ROOT, text, Model.version(), quoted(Desktop.machine()), property("os.name"), property("os.version"), runtime.availableProcessors(),
         used, server.quota, Math.max(0, server.quota - used), server.waiting(), server.busy(), server.milliseconds);
   }
 
-  private static String quoted(String property) {
-    return '"' + System.getProperty(property, "").replaceAll("[^ -~]|[\"\\\\]", "?") + '"';
+  private static String property(String name) {
+    return quoted(System.getProperty(name, ""));
+  }
+
+  private static String quoted(String text) {
+    return '"' + text.replaceAll("[^ -~]|[\"\\\\]", "?") + '"';
   }
 
   private byte[] have(ByteBuffer asked) {
