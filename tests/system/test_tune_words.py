@@ -85,7 +85,7 @@ def test_costs_of_some_kernels_are_not_those_of_all(capsys: pytest.CaptureFixtur
         ("node", "error[E0507]: compiled for host", 'compile the model with target="browser"'),
         ("rpc://pi", "error[E0507]: graph.json: compiled for host", "is; `sterna rpc doctor` describes it"),
         ("qemu:raspberrypi4", "error[E0004]: graph.json: needs dotprod", "fix: target has to be what the device is"),
-        ("serial:b.toml", "error[E0810]: flashing failed", "fix: run one bundle on serial:b.toml: `sterna run` says more"),
+        ("serial:b.toml", "error[E0810]: flashing failed", "fix: run a bundle on serial:b.toml to see more"),
         ("chromium", "error[E0511]: Chromium ended with status 1", None),
     ],
 )

@@ -341,7 +341,7 @@ class Tuner:
                 told = "; `sterna rpc doctor` describes it" if device.startswith("rpc:") else ""
                 fix = Advice(Option("target"), " has to be what the device is", told)
             elif coded[1].startswith("E08"):  # a trial's error has no more
-                fix = f"run one bundle on {device}: `sterna run` says more"
+                fix = f"run a bundle on {device} to see more"
             raise error(coded[1], f"no kernel can be measured: {title}", *filter(None, (device,)), fix=fix)
         if device:
             raise error("E0805", f"no kernel can be measured: {why}", device, fix="see that the device is there")
