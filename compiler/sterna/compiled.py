@@ -77,7 +77,8 @@ class Measured:
         words = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
         made = [f"convolutions by Winograd: {words}"] if words else []
         made += [f"weights in fp16: {len(self.halves)} of the products that wait for them"] if self.halves else []
-        inputs = f"samples of {self.data}" if self.data else "sets of random inputs"
+        s = "" if self.sets == 1 else "s"
+        inputs = f"sample{s} of {self.data}" if self.data else f"set{s} of random inputs"
         types = Counter(_SHORT[dtype] for _, dtype in self.narrow)
         made += [f"products of factors in {dtype}: {count}" for dtype, count in types.most_common()]
         return (

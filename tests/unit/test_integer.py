@@ -106,6 +106,14 @@ def test_sums_and_products_do_not_depend_on_order(x: Pair, y: Pair) -> None:
     assert x[0] - x[0] == 0
 
 
+def test_symbols_of_one_name_are_in_one_order() -> None:
+    """Loops of two kernels that are fused may have one name."""
+    a, b, c = (of(Symbol("i", 0, hi)) for hi in (9, 5, 7))
+    assert a * b == b * a
+    assert (a // 2) * (b // 2) * c == c * (b // 2) * (a // 2)
+    assert (a + b) * (a - b) == a * a - b * b
+
+
 def test_splitting_and_fusing_cancel() -> None:
     f = symbol("f", 0, 111)
     outer, inner = symbol("o", 0, 7), symbol("i", 0, 13)

@@ -12,24 +12,18 @@ wherever the bounds of the symbols allow, and there is no separate simplifier to
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
 from sterna.escape import terminal
+from sterna.ir.open_size import OpenSizeError
 
 Bound = int | None  # None: unbounded on that side
 Values = Callable[["Atom"], Any]
 # Generated code computes sizes in 32 bits: what a merged quotient adds to one leaves it within them.
 _MOST_ADDED = 1 << 16
-
-
-class OpenSizeError(ValueError):
-    """A number is wanted where there is an integer that is only known at run time: `value`."""
-
-    def __init__(self, value: Int):
-        super().__init__(f"{value} is not a constant")
-        self.value = value
 
 
 class Atom:
@@ -70,7 +64,8 @@ class Atom:
 class Symbol(Atom):
     """A named unknown: a dimension of the model, the variable of a loop. A symbol equals only itself."""
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "number")
+    _numbers = itertools.count()
     # Those of `Atom` give the same, and take longer.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -78,6 +73,7 @@ class Symbol(Atom):
     def __init__(self, name: str, lo: Bound = 0, hi: Bound = None):
         super().__init__(lo, hi)
         self.name = name
+        self.number = next(self._numbers)
 
     def __str__(self) -> str:
         return self.name if self.name.isprintable() else terminal(self.name)
@@ -216,7 +212,7 @@ class Int:
             product: dict[Monomial, int] = {}
             for mine, factor in [*self.terms.items(), ((), self.const)]:
                 if factor:
-                    key = tuple(sorted((*mine, *monomial), key=str))
+                    key = tuple(sorted((*mine, *monomial), key=_order))
                     product[key] = product.get(key, 0) + factor * coefficient
             total = total + Int(product, 0)
         return total
@@ -331,14 +327,7 @@ class Int:
         return found
 
     def symbols(self) -> set[Symbol]:
-        found: set[Symbol] = set()
-        for monomial in self.terms:
-            for atom in monomial:
-                if isinstance(atom, Symbol):
-                    found.add(atom)
-                else:
-                    found.update(*[part.symbols() for part in atom.parts()])
-        return found
+        return {found for monomial in self.terms for atom in monomial for found in _symbols(atom)}
 
     def coefficient(self, atom: Atom) -> int | None:
         """The factor of `atom` if the integer is linear in it (0 if it does not occur), else None."""
@@ -461,6 +450,15 @@ def _blocks(value: Int, divisor: int) -> tuple[int, Int, Int] | None:
         if whole.terms and lo is not None and hi is not None and lo >= 0 and hi < g:
             return g, whole, within
     return None
+
+
+def _symbols(atom: Atom) -> set[Symbol]:
+    return {atom} if isinstance(atom, Symbol) else {each for part in atom.parts() for each in part.symbols()}
+
+
+def _order(atom: Atom) -> tuple[str, list[int]]:
+    """Where an atom stands in a product: by its text, atoms of the same text by which symbols were made first."""
+    return str(atom), sorted(each.number for each in _symbols(atom))
 
 
 def _product_bounds(monomial: Monomial) -> tuple[Bound, Bound]:

@@ -11,8 +11,9 @@ import numpy as np
 from sterna.errors import error
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Node, Value
-from sterna.ir.integer import ONE, ZERO, Int, IntLike, OpenSizeError, as_int
+from sterna.ir.integer import ONE, ZERO, Int, IntLike, as_int
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
+from sterna.ir.open_size import OpenSizeError
 from sterna.ir.sizes import sizes_wanted
 from sterna.loops.build import ProgramBuilder
 from sterna.loops.groups import ThreadGroup

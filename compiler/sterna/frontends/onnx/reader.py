@@ -46,7 +46,7 @@ from sterna.frontends.onnx.unrolling import LONGEST, Unrolling
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Value, constant
-from sterna.ir.integer import OpenSizeError
+from sterna.ir.open_size import OpenSizeError
 from sterna.ir.sizes import multiples_wanted, sizes_wanted
 from sterna.ops import Builder
 from sterna_runtime.advice import Advice

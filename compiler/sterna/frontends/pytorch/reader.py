@@ -32,7 +32,8 @@ from sterna.frontends.pytorch.translation import Shared, Translation, Translator
 from sterna.frontends.tripped import TRIPS, tripped
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Names, Value, constant
-from sterna.ir.integer import Int, OpenSizeError, as_int
+from sterna.ir.integer import Int, as_int
+from sterna.ir.open_size import OpenSizeError
 from sterna.ir.sizes import sizes_wanted
 from sterna.ops import Builder
 from sterna_runtime.arguments import Dims
