@@ -35,8 +35,6 @@ from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
-from sterna.passes.exchanging import applies as may_exchange
-from sterna.passes.exchanging import exchange
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
 from sterna.passes.fuse import fuse_all
@@ -67,6 +65,8 @@ from sterna.passes.split_sums import split_sums
 from sterna.passes.stages import Finished, Grouped, Outline, Sequenced, Viewed
 from sterna.passes.stream_weights import applies as streams_weights
 from sterna.passes.stream_weights import stream_weights
+from sterna.passes.subgroup_variants import applies as may_exchange
+from sterna.passes.subgroup_variants import exchange
 from sterna.passes.tabulate import tabulate
 from sterna.passes.views import plan_views
 from sterna.passes.widen_halves import multiplies_computed, widen_halves

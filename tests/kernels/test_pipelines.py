@@ -77,7 +77,7 @@ def test_one_barrier_an_iteration(buffers: int) -> None:
     assert (barriers(program.body), barriers(the_loop(program).body)) == (1, 1)
     assert int(the_loop(program).extent) == 101
     (wait,) = (s for s in P.walk(program.body) if isinstance(s, P.Wait))
-    assert wait.going_on == buffers - 2
+    assert wait.in_flight == buffers - 2
 
 
 def test_loads_come_before_what_is_computed_and_stores_behind_it() -> None:
@@ -148,7 +148,7 @@ def test_mistakes_of_a_ring_are_refused(buffers: int) -> None:
     read; batches that only some threads make."""
     program = finish(lower(tiled(10, 9, 4 * 40, buffers, asynchronous=True)))
     verify_threads(program)
-    refused(changed(program, lambda s: replace(s, going_on=s.going_on + 1) if isinstance(s, P.Wait) else None))
+    refused(changed(program, lambda s: replace(s, in_flight=s.in_flight + 1) if isinstance(s, P.Wait) else None))
     loop = the_loop(program)
     (ring,) = {s.destination for s in P.walk(loop.body) if isinstance(s, P.Copy) and s.source.name == "x"}
     for by in range(1, buffers):

@@ -114,7 +114,7 @@ def test_every_intrinsic_in_ptx(intrinsic: object) -> None:
 
 
 def waits_for_products(program: P.Function) -> list[int]:
-    return [s.going_on for s in P.walk(program.body) if isinstance(s, P.Settle)]
+    return [s.in_flight for s in P.walk(program.body) if isinstance(s, P.Settle)]
 
 
 def settled(program: P.Function, last: P.Settle | None = None, within: int = 1) -> P.Function:
@@ -122,7 +122,7 @@ def settled(program: P.Function, last: P.Settle | None = None, within: int = 1) 
 
     def changed(s: P.Stmt) -> P.Stmt:
         if isinstance(s, P.Settle):
-            return P.Settle(within) if s.going_on else last or P.seq()
+            return P.Settle(within) if s.in_flight else last or P.seq()
         return P.map_children(s, changed)
 
     return replace(program, body=changed(program.body))

@@ -146,7 +146,7 @@ static inline void copy_until(unsigned batch) {
   cuda_now->later.swap(rest);
 }
 static inline void copy_now() { copy_until(~0u); }
-static inline void copy_now(unsigned going_on) { copy_until(cuda_now->batches > going_on ? cuda_now->batches - going_on : 0); }
+static inline void copy_now(unsigned in_flight) { copy_until(cuda_now->batches > in_flight ? cuda_now->batches - in_flight : 0); }
 
 /* Fragments of matrices of 16 x 16 (PTX ISA, wmma): which thread has which elements is nobody's affair, so here it is
  * another distribution than any GPU's. All threads of a warp come together at every operation; that orders no accesses, so that
@@ -266,10 +266,10 @@ static inline void products_begin() {
 }
 static inline void products_fence() { cuda_warp_wait(), cuda_now->fenced = true; }
 /* All but the last few groups of products have ended. What is done with the sums then has to be fenced again. */
-static inline void products_end(unsigned going_on) {
+static inline void products_end(unsigned in_flight) {
   cuda_warp_wait();
   if (ptx_unseen) throw (int)UNSEEN;
-  while (cuda_now->begun.size() > going_on) {
+  while (cuda_now->begun.size() > in_flight) {
     for (auto &product : cuda_now->begun.front()) product();
     cuda_now->begun.erase(cuda_now->begun.begin());
   }

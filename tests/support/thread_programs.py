@@ -117,7 +117,7 @@ class Drawn:
         for _ in range(self.of(1, 2, 3)):
             kind = self.of("threads", "threads", "threads", "wait", "batch", "loop", "if")
             if kind == "wait":
-                statements.append(P.Wait(self.of(0, 1), going_on=self.of(0, 1, 2)))
+                statements.append(P.Wait(self.of(0, 1), in_flight=self.of(0, 1, 2)))
             elif kind == "batch":
                 statements.append(P.Commit(self.of(0, 1)))
             elif kind == "loop" and depth < 2:
@@ -130,7 +130,7 @@ class Drawn:
                 statements.append(self.threaded(n))
             if self.of(True, True, True, False):
                 for group in sorted(self.groups) if self.of(True, True, False) else ():
-                    statements += [P.Commit(group), P.Wait(group, going_on=self.of(0, 0, 1))]
+                    statements += [P.Commit(group), P.Wait(group, in_flight=self.of(0, 0, 1))]
                 statements.append(P.Barrier("block"))
         return P.seq(*statements)
 

@@ -289,8 +289,8 @@ class EntryWriter(FragmentWriter):
     def wait(self, s: P.Wait) -> None:
         """A thread has one row of batches, of whichever groups: where the last few may go on, all of those of this
         group that are older have ended."""
-        if s.going_on:
-            self._asynchronous("wait.group", f"i32 {s.going_on}")
+        if s.in_flight:
+            self._asynchronous("wait.group", f"i32 {s.in_flight}")
         else:
             self._asynchronous("wait.all")
 

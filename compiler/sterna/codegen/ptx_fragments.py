@@ -66,7 +66,7 @@ class FragmentWriter(WarpgroupWriter):
         assert self.held is not None
         for n, operand in enumerate(self.held.operands):
             if operand == 0:
-                self.settled(s.going_on, self.fragments[n], self._struct(0))
+                self.settled(s.in_flight, self.fragments[n], self._struct(0))
 
     def _rounded(self, struct: str, whole: str, parts: int) -> str:
         """A fragment of float32 whose parts are rounded to TF32 (PTX ISA, `cvt.rna.tf32.f32`)."""

@@ -56,9 +56,9 @@ class WarpgroupWriter(FunctionWriter):
         given = [f"i64 {each}" for pair in zip(*factors, strict=True) for each in pair]
         self._with_sums(lines, given, sums, struct)
 
-    def settled(self, going_on: int, sums: str, struct: str) -> None:
+    def settled(self, in_flight: int, sums: str, struct: str) -> None:
         """Waits for all products but the last few; the sums of a variable are then what they say."""
-        self._with_sums([f"wgmma.wait_group.sync.aligned {going_on};"], [], sums, struct)
+        self._with_sums([f"wgmma.wait_group.sync.aligned {in_flight};"], [], sums, struct)
 
     def _with_sums(self, lines: Sequence[str], given: Sequence[str], sums: str, struct: str) -> None:
         """Inline assembly that has the sums of a variable in $0, $1 ..., and then what is given."""

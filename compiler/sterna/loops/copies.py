@@ -61,19 +61,19 @@ def _placed(stmt: P.Stmt, batched: frozenset[int]) -> tuple[P.Stmt, tuple[P.Copy
 
     def branch(s: P.Stmt) -> P.Stmt:
         nonlocal pending
-        placed, going_on = _placed(s, batched)
+        placed, in_flight = _placed(s, batched)
         if isinstance(stmt, P.Tiles):
-            pending = going_on
+            pending = in_flight
             return placed
-        ending = going_on
+        ending = in_flight
         if isinstance(stmt, P.For) and stmt.kind in P.THREADS:
             # A thread has one iteration at most.
-            pending, ending = going_on, ()
+            pending, ending = in_flight, ()
         elif isinstance(stmt, P.For) and stmt.kind != "parallel":
             # The next iteration begins while the copy goes on.
             moving = _following(stmt)
-            ending = tuple(c for c in going_on if moving.isdisjoint(c.to.symbols()) or _meets(inside[0], c))
-            pending = tuple(c for c in going_on if c not in ending)
+            ending = tuple(c for c in in_flight if moving.isdisjoint(c.to.symbols()) or _meets(inside[0], c))
+            pending = tuple(c for c in in_flight if c not in ending)
         return P.seq(placed, *_waits(ending))
 
     return P.map_children(stmt, branch), pending
@@ -101,11 +101,11 @@ def _sequence(stmt: P.Seq, batched: frozenset[int]) -> tuple[P.Stmt, tuple[P.Cop
             pending = tuple(c for c in pending if c.group != s.group)
         due = tuple(c for c in pending if _leaves(s) or _meets(s, c))
         out += _waits(due)
-        placed, going_on = _placed(s, batched)
+        placed, in_flight = _placed(s, batched)
         out.append(placed)
         # A wait is for all copies of the group.
         groups = {c.group for c in due}
-        pending = (*(c for c in pending if c.group not in groups), *going_on)
+        pending = (*(c for c in pending if c.group not in groups), *in_flight)
     own = {s.buffer for s in stmt.stmts if isinstance(s, P.Alloc)}
     ending = tuple(c for c in pending if c.destination in own or c.source in own)
     return P.seq(*out, *_waits(ending)), tuple(c for c in pending if c not in ending)

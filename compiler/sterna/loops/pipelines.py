@@ -102,11 +102,11 @@ def pipelined(
     n = of(loop.symbol)
     begin = P.seq(at(bring, of(first)), *batch)
     body = [
-        *([P.Wait(group, going_on=ahead - 1)] if copies else []),
+        *([P.Wait(group, in_flight=ahead - 1)] if copies else []),
         *while_there_are(n + ahead, load),
         *batch,
         at(compute, n),
-        *([P.Settle(going_on=1)] if settled else []),
+        *([P.Settle(in_flight=1)] if settled else []),
         *while_there_are(n + ahead, store),
     ]
     return P.seq(

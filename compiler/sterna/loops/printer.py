@@ -81,12 +81,12 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
     elif isinstance(s, P.Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{position_text(s.index, 1, 1, None, 0, 0)}]")
     elif isinstance(s, P.Wait):
-        but = f", but for its last {s.going_on} batches" if s.going_on else ""
+        but = f", but for its last {s.in_flight} batches" if s.in_flight else ""
         lines.append(f"{pad}wait for group {s.group}{but}")
     elif isinstance(s, P.Commit):
         lines.append(f"{pad}a batch of group {s.group}")
     elif isinstance(s, P.Settle):
-        but = f", but for the last {s.going_on}" if s.going_on else ""
+        but = f", but for the last {s.in_flight}" if s.in_flight else ""
         lines.append(f"{pad}wait for products{but}")
     else:
         raise TypeError(f"no such statement: {type(s).__name__}")

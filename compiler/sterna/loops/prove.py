@@ -22,8 +22,8 @@ from types import MappingProxyType
 from sterna.ir.division import divide_exactly
 from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Monomial, Symbol, as_int, of
+from sterna.loops.clamps import without_clamps
 from sterna.loops.combination import is_combination
-from sterna.loops.kept import kept_within
 from sterna.loops.refute import Box, is_refuted
 from sterna.te.position import IndexAtom, Quotient
 
@@ -60,7 +60,7 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
         ranges = {s: Range(r.least.substitute(some), r.greatest.substitute(some)) for s, r in ranges.items()}
     names: dict[Atom, Int] = {s: r.least for s, r in ranges.items() if r.least == r.greatest}
     apart, rest = _apart(ranges, names)
-    inside, ends = kept_within(value, rest, ranges)
+    inside, ends = without_clamps(value, rest, ranges)
     if ends:
         within = {s: r if s.hi is None or r.greatest.symbols().isdisjoint(ranges) else Range(r.least, as_int(s.hi))
                   for s, r in apart.items()} | {s: Range(ZERO, end) for s, end in ends.items()}  # fmt: skip

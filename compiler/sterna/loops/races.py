@@ -30,9 +30,9 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
 from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, rows_of_tasks, with_known_steps
-from sterna.loops.going_on import Products
+from sterna.loops.in_flight import Products
+from sterna.loops.iterations import Alike, events, synchronizes
 from sterna.loops.program import Buffer, Function
-from sterna.loops.rounds import Alike, events, synchronizes
 from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, lie_apart, race
 from sterna.te import expr as E
 from sterna.te.position import depends_on_data
@@ -148,7 +148,7 @@ class _Task:
         elif isinstance(s, P.Settle):
             if place.divergent:
                 self.found.append(f"a wait for products {place.divergent} is not of all threads")
-            self.products.settle(s.going_on)
+            self.products.settle(s.in_flight)
         elif isinstance(s, P.Tiles):
             self.walk(s.body, place)
 
@@ -372,8 +372,8 @@ class _Task:
             return set(place.guards) <= set(began.guards) and set(place.on_data) <= set(began.on_data)
 
         def ends(p: _Pending) -> bool:
-            last = self.batches.get(s.group, 0) - s.going_on
-            return p.statement.group == s.group and (not s.going_on or (p.batch is not None and p.batch < last))
+            last = self.batches.get(s.group, 0) - s.in_flight
+            return p.statement.group == s.group and (not s.in_flight or (p.batch is not None and p.batch < last))
 
         self.pending = [p for p in self.pending if not (ends(p) and always(p))]
 

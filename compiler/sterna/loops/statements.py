@@ -318,12 +318,12 @@ class Wait(Stmt):
     """Waits until the asynchronous copies of a group that this thread began have ended; of fetches, all of them.
 
     Args:
-        going_on: the group's last batches, so many, may go on, and what is of no batch yet.
+        in_flight: the group's last batches, so many, may go on, and what is of no batch yet.
     """
 
     group: int
     fetched: bool = False
-    going_on: int = 0
+    in_flight: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,10 +332,10 @@ class Settle(Stmt):
     written to here it may read its operands at any time, and nothing else may have the sums.
 
     Args:
-        going_on: so many of those that were begun last may go on.
+        in_flight: so many of those that were begun last may go on.
     """
 
-    going_on: int = 0
+    in_flight: int = 0
 
 
 def elements_of(copy: Copy) -> For:

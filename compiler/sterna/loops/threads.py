@@ -166,7 +166,7 @@ class _Thread(Run):
         """Moves what is left of a group, or of its batches that may not go on."""
         batches = self.batches.get(s.group, 0)
         for group, batch in [*self.pending]:
-            if group == s.group and (not s.going_on or batch < batches - s.going_on):
+            if group == s.group and (not s.in_flight or batch < batches - s.in_flight):
                 for move in self.pending.pop((group, batch)):
                     _move(move)
 

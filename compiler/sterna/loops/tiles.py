@@ -97,7 +97,7 @@ class _Naming:
         out: list[P.Stmt] = []
         loaded: dict[tuple[int, Expr], P.Variable] = {}
         members, before = P.members(stmt), self.goes_on
-        self.goes_on = before or any(isinstance(s, P.Settle) and s.going_on for s in members)
+        self.goes_on = before or any(isinstance(s, P.Settle) and s.in_flight for s in members)
         for n, s in enumerate(members):
             if isinstance(s, P.Alloc) and s.buffer.scope.is_tiles:
                 out.extend(P.Declare(v) for v in self.declared(s.buffer, members[n + 1 :]))

@@ -83,7 +83,7 @@ class Planned:
         general: the program for several kernels that runs in its place, where one does; arguments: that make it this
             kernel, in the order of the program's `dims`.
         exchanging: programs that do the same by exchanges in subgroups, for devices that have these: each with the
-            threads that a subgroup has at least, the most first (`passes.exchanging`).
+            threads that a subgroup has at least, the most first (`passes.subgroup_variants`).
     """
 
     schedule: Schedule | None

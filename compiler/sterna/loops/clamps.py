@@ -1,4 +1,4 @@
-"""Positions that are kept within a dimension, max(min(p, n - 1), 0), as where tiles reach beyond a tensor, or by a
+"""Positions that are clamped to a dimension, max(min(p, n - 1), 0), as where tiles reach beyond a tensor, or by a
 remainder, as that of a channel where taps and channels are counted through."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from sterna.ir.extremum import Extremum
 from sterna.ir.integer import ZERO, Atom, Int, Mod, Symbol, as_int, of
 
 
-def kept_within(value: Int, names: Mapping[Atom, Int], varying: Collection[Symbol]) -> tuple[Int, dict[Symbol, Int]]:
+def without_clamps(value: Int, names: Mapping[Atom, Int], varying: Collection[Symbol]) -> tuple[Int, dict[Symbol, Int]]:
     """An integer with such positions as variables and names in full, and what each of these is at most, by sizes alone:
     wherever p lies, which most often needs to be known of none of them. As it is where it has remainders alone.
 
@@ -24,7 +24,7 @@ def kept_within(value: Int, names: Mapping[Atom, Int], varying: Collection[Symbo
                 ends[atom] = end
         if ends or found:
             ends |= {atom: as_int(atom.divisor - 1) for atom in value.atoms() if isinstance(atom, Mod)}
-        variables: dict[Atom, Symbol] = {a: Symbol("kept", 0, end.bounds()[1]) for a, end in ends.items()}
+        variables: dict[Atom, Symbol] = {a: Symbol("clamped", 0, end.bounds()[1]) for a, end in ends.items()}
         found |= {variables[a]: end for a, end in ends.items()}
         value = value.substitute({a: of(s) for a, s in variables.items()}).substitute(names)
     return value, found

@@ -1,4 +1,4 @@
-"""Products of what lies in memory while they go on: who may touch what they read, and their sums (`loops.races`)."""
+"""Products of what lies in memory while they are in flight: who may touch what they read, and when (`loops.races`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Products:
 
     begun: list[tuple[P.Variable, list[Access]]] = field(default_factory=list)
 
-    def settle(self, going_on: int) -> None:
-        self.begun = self.begun[-going_on:] if going_on else []
+    def settle(self, in_flight: int) -> None:
+        self.begun = self.begun[-in_flight:] if in_flight else []
 
     def statement(self, s: P.Stmt, reads: list[Access]) -> Iterator[str]:
         """What is wrong with a statement that reads this: sums of products that go on nothing but products may name."""
