@@ -153,6 +153,28 @@ def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
     return total
 
 
+def _estrin(x: Expr, coefficients: Sequence[float], square: Expr | None = None) -> Expr:
+    """The same in pairs (Estrin's scheme): some multiplications more, in chains half as long and less.
+
+    Processors cannot keep enough elements in flight to hide a long chain, above all those that execute in order.
+    `square` is that of x, if it is there already.
+    """
+    terms: list[Expr] = [_const(c, x) for c in coefficients]
+    while len(terms) > 1:
+        if len(terms) % 2:
+            last = terms.pop()
+            terms[-1] = _fma(last, x, terms[-1])
+        terms = [_fma(odd, x, even) for even, odd in zip(terms[::2], terms[1::2], strict=True)]
+        x, square = _op("mul", x, x) if square is None else square, None
+    return terms[0]
+
+
+def _tangent(r: Expr, coefficients: Sequence[float]) -> Expr:
+    """r + r**2 * (a polynomial)."""
+    square = _op("mul", r, r)
+    return _fma(square, _estrin(r, coefficients, square), r)
+
+
 def _format(x: Expr) -> Format:
     return FORMATS[x.dtype]
 
@@ -179,7 +201,13 @@ def _reduce(x: Expr, sign: int, bias: int) -> tuple[Expr, Expr]:
     t = _fma(x, sign * _LOG2_E, magic)
     n = _op("sub", t, magic)
     r = _fma(n, -sign * form.ln2[1], _fma(n, -sign * form.ln2[0], x))
-    return r, _bits(_op("shift_left", _bits(t, form.bits), form.mantissa), form.dtype)
+    return r, _power_of_two(t)
+
+
+def _power_of_two(t: Expr) -> Expr:
+    """2**(n - b) of the sum of n and the magic number, where b is the bias of the type."""
+    form = _format(t)
+    return _bits(_op("shift_left", _bits(t, form.bits), form.mantissa), form.dtype)
 
 
 def _exp(x: Expr, sign: int = 1) -> Expr:
@@ -189,15 +217,6 @@ def _exp(x: Expr, sign: int = 1) -> Expr:
     x = _clamp(x, *((lo, hi) if sign > 0 else (-hi, -lo)))
     r, power = _reduce(x, sign, form.bias - 1)
     return _op("mul", _horner(r, [2 * c * sign**k for k, c in enumerate((1.0, 1.0, *form.exp))]), power)
-
-
-def _expm1(x: Expr, sign: int = 1) -> Expr:
-    """sign * (exp(sign * x) - 1), for arguments well inside `exp_range`, accurate relative to itself."""
-    form = _format(x)
-    r, power = _reduce(x, sign, form.bias)
-    w = _fma(_op("mul", r, r), _horner(r, [c * sign ** (k + 1) for k, c in enumerate(form.expm1)]), r)
-    one = _const(1.0, x)
-    return _fma(power, w, _op("sub", power, one) if sign > 0 else _op("sub", one, power))
 
 
 def _exp_minus_one(x: Expr) -> Expr:
@@ -216,17 +235,32 @@ def _sigmoid(x: Expr) -> Expr:
 
 
 def _tanh(x: Expr) -> Expr:
-    """(exp(2|x|) - 1) / (exp(2|x|) + 1) with the sign of x."""
-    t = _clamp(_unary("abs", x), None, _format(x).tanh_limit)
-    e = _expm1(_op("add", t, t))
-    return _signed(_op("div", e, _op("add", e, 2.0)), x)
+    """e / (e + 1) with e = (exp(2|x|) - 1) / 2 and the sign of x.
+
+    ln 2 is taken off |x| in one part: what it lacks counts where the exponential is large, and the result is near 1.
+    """
+    form = _format(x)
+    t = _clamp(_unary("abs", x), None, form.tanh_limit)
+    magic = form.magic + form.bias
+    rounded = _fma(t, 2 * _LOG2_E, magic)
+    r = _fma(_op("sub", rounded, magic), -math.log(2) / 2, t)
+    power = _power_of_two(rounded)
+    w = _tangent(r, [c * 2.0 ** (k + 1) for k, c in enumerate(form.expm1)])
+    e = _fma(power, w, _fma(power, 0.5, -0.5))
+    return _signed(_op("div", e, _op("add", e, 1.0)), x)
 
 
 def _erf(x: Expr) -> Expr:
-    """1 - exp(-g(|x|)) with the sign of x."""
-    t = _clamp(_unary("abs", x), None, _format(x).erf_limit)
-    g = _fma(_horner(t, _format(x).erf), t, t)
-    return _signed(_expm1(g, -1), x)
+    """1 - exp(-g(|x|)) with the sign of x, ln 2 taken off in one part: the exponential is small where what it lacks counts."""
+    form = _format(x)
+    t = _clamp(_unary("abs", x), None, form.erf_limit)
+    g = _fma(_estrin(t, form.erf), t, t)
+    magic = form.magic + form.bias
+    rounded = _fma(g, -_LOG2_E, magic)
+    r = _fma(_op("sub", rounded, magic), math.log(2), g)
+    power = _power_of_two(rounded)
+    w = _tangent(r, [-c * (-1.0) ** k for k, c in enumerate(form.expm1)])
+    return _signed(_fma(power, w, _op("sub", _const(1.0, x), power)), x)
 
 
 # ---------------------------------------------------------------- logarithm
