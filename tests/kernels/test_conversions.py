@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from sterna.ir.integer import Int
 from sterna.schedule.schedule import Schedule
+from sterna.targets.description import host, load_target
+from sterna.targets.features import features
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder
@@ -27,7 +29,7 @@ def ends() -> list[float]:
     return [float(limit) + step for limit in limits for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
 
 
-def converted(x: np.ndarray, generator: str) -> None:
+def converting(x: np.ndarray) -> Schedule:
     operand = placeholder("x", x.shape, str(x.dtype))
 
     def to(dtype: str) -> Callable[[Int], E.Expr]:
@@ -39,17 +41,29 @@ def converted(x: np.ndarray, generator: str) -> None:
         (axis,) = schedule.stages[output.name].leaves
         schedule.split(output.name, axis, LANES)
         schedule.vectorize(output.name, f"{axis}.i")
-    found = run_schedule(schedule, {"x": x}, (), generator)
+    return schedule
+
+
+def converted(x: np.ndarray, generator: str, level: str = "host") -> None:
+    schedule, target = converting(x), load_target(level)
+    if not features(target) <= features(host()):
+        pytest.skip("this processor lacks what the level has")
+    found = run_schedule(schedule, {"x": x}, (), generator, target=target)
     for name, want in run_kernel(schedule.kernel, {"x": x}).items():
         np.testing.assert_array_equal(found[name], want, err_msg=name)
 
 
-@pytest.mark.parametrize("generator", ["c", "llvm"])
-@pytest.mark.parametrize("source", ["float32", "float64"])
-def test_limits(source: str, generator: str) -> None:
+def numbers_of(source: str) -> np.ndarray:
     numbers = [*SPECIAL, *ends()]
     numbers += [0.25] * (-len(numbers) % LANES)
-    converted(np.array(numbers, source), generator)
+    return np.array(numbers, source)
+
+
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("level", ["host", "x86-64-v3"])
+def test_limits(level: str, source: str, generator: str) -> None:
+    converted(numbers_of(source), generator, level)
 
 
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -17,7 +17,9 @@ from sterna.ops import Builder
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import Context, propose
 from sterna.targets.description import load_target
+from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
+from sterna.te.tensor import Kernel, compute, placeholder
 from sterna_runtime import load
 from support import boards, float_products, machines
 from support.compiling import compiled, compiled_schedule, input_value
@@ -191,6 +193,26 @@ def test_idioms_of_arm64(tmp_path: Path, arm64_host: Path, generator: str) -> No
 def test_idioms_of_webassembly(tmp_path: Path, target: str, generator: str) -> None:
     bundle, inputs, outputs = idioms(target, generator, tmp_path)
     for found, want in zip(machines.run_wasm(bundle, inputs, outputs, tmp_path), outputs, strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.family("wasm32")
+@pytest.mark.parametrize("generator", ["c", "llvm"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_long_integers_of_webassembly(tmp_path: Path, source: str, generator: str) -> None:
+    """Vectors of floats as integers of 64 bits, which it has no instruction for."""
+    x = np.array([2.0**n * sign for n in range(66) for sign in (0.9999999, -0.9999999, 1, -1)], source)
+    x[:8] = np.nan, np.inf, -np.inf, -0.0, 0.99, -0.99, 1e30, -1e30
+    given = placeholder("x", x.shape, source)
+    outputs = tuple(compute(to, x.shape, lambda i, to=to: E.cast(given[i], to)) for to in ("int64", "uint64"))
+    schedule = Schedule(Kernel("k", (given,), (), outputs))
+    for output in outputs:
+        (axis,) = schedule.stages[output.name].leaves
+        schedule.split(output.name, axis, 4)
+        schedule.vectorize(output.name, f"{axis}.i")
+    bundle = write_bundle(compiled_schedule(schedule, (), generator, load_target("browser")), tmp_path / "bundle")
+    wanted = list(run_kernel(schedule.kernel, {"x": x}).values())
+    for found, want in zip(machines.run_wasm(bundle, [x], wanted, tmp_path), wanted, strict=True):
         np.testing.assert_array_equal(found, want)
 
 

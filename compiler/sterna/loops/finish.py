@@ -11,6 +11,7 @@ from sterna.loops.barriers import with_barriers
 from sterna.loops.copies import with_waits
 from sterna.loops.first_terms import first_terms
 from sterna.loops.limits import as_extremum
+from sterna.loops.long_integers import is_long_integer, of_words
 from sterna.loops.math import expand_math
 from sterna.loops.quotients import divide_by_floats
 from sterna.loops.races import verify_threads
@@ -25,7 +26,7 @@ from sterna.loops.unroll import unroll
 from sterna.loops.vectorize import vectorize
 from sterna.loops.verify import verify
 from sterna.te.division import is_quotient
-from sterna.te.expr import MATH, Binary, Expr, Nearest, Unary, rewrite, walk
+from sterna.te.expr import MATH, Binary, Cast, Expr, Nearest, Unary, rewrite, walk
 
 Body = Callable[[P.Stmt], P.Stmt]
 
@@ -51,12 +52,14 @@ class Arithmetic:
         rootless: the types whose square roots it has no instruction for (`targets.features`).
         doubles: whether sines and cosines of float32 reduce their arguments in float64; else by integers.
         comparisons: whether vectors of floats are compared; else what limits them is their extrema.
+        longs: whether vectors of floats become integers of 64 bits by way of two words (`loops.long_integers`).
     """
 
     rounded: frozenset[str] = frozenset()
     rootless: frozenset[str] = frozenset()
     doubles: bool = True
     comparisons: bool = True
+    longs: bool = False
 
 
 PLAIN = Arithmetic()
@@ -104,6 +107,8 @@ def _arithmetic(value: Expr, has: Arithmetic) -> Expr:
         nodes = walk(value)
     if any(node.lanes > 1 and is_quotient(node) for node in nodes):
         value = rewrite(value, _divided)
+    if has.longs and any(node.lanes > 1 and is_long_integer(node) for node in nodes):
+        value = rewrite(value, _of_words)
     if any(node.dtype in dtypes.HALVES for node in nodes):
         return expand_math(widen_small_floats(value), has.doubles)
     has_math = any(isinstance(n, (Unary, Binary)) and n.op in MATH for n in nodes)
@@ -112,6 +117,10 @@ def _arithmetic(value: Expr, has: Arithmetic) -> Expr:
 
 def _divided(node: Expr) -> Expr | None:
     return divide_by_floats(node) if node.lanes > 1 and isinstance(node, Binary) and is_quotient(node) else None
+
+
+def _of_words(node: Expr) -> Expr | None:
+    return of_words(node) if node.lanes > 1 and isinstance(node, Cast) and is_long_integer(node) else None
 
 
 def _rounds(node: Expr) -> bool:

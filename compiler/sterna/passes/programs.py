@@ -17,7 +17,7 @@ from sterna.loops.lower import lower
 from sterna.loops.program import Function
 from sterna.passes.kernels import Call
 from sterna.schedule.schedule import Schedule
-from sterna.targets.features import without_roots
+from sterna.targets.features import splits_longs, without_roots
 from sterna.targets.target import Target
 
 
@@ -89,4 +89,6 @@ def finish_lowered(call: Call, lowered: Function, target: Target) -> Function:
 def arithmetic(target: Target) -> Arithmetic:
     """What a target has instructions for. Where groups of threads run kernels, float64 is slow or missing: sines are
     reduced by integers."""
-    return Arithmetic(target.rounded, without_roots(target), target.threads is None, target.compares_floats)
+    return Arithmetic(
+        target.rounded, without_roots(target), target.threads is None, target.compares_floats, splits_longs(target)
+    )

@@ -131,6 +131,8 @@ _LLVM_NAMES = {"threads": "atomics"}
 _HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4", "nvptx64": "nvptx64"}
 #: That behind rounding of floats to whole numbers, where an architecture may lack it.
 _ROUNDING = {"x86_64": "sse4.2", "arm": "fp-armv8"}
+#: That from which on vectors of float64 are faster than conversions one by one, and that which converts them to 64 bits.
+_DOUBLES = {"x86_64": ("avx2", "avx512dq"), "wasm32": ("simd128", "")}
 #: That behind square roots of float32 and of float64, of the architectures of microcontrollers.
 _ROOTS = {"thumb": {"float32": "vfp2sp", "float64": "fp-armv8d16"}, "riscv32": {"float32": "f", "float64": "d"}}
 
@@ -169,6 +171,13 @@ def without_roots(target: Target) -> frozenset[str]:
 def converts_longs(target: Target) -> bool:
     """Whether a target is known to convert vectors of integers of 64 bits to floats and back, and to multiply them."""
     return "avx512dq" in features(target)
+
+
+def splits_longs(target: Target) -> bool:
+    """Whether a target computes with vectors of float64 and has no instruction that converts them to integers of 64
+    bits, which are then made of two words."""
+    rounds, converts = _DOUBLES.get(_family(target) or "", ("", ""))
+    return rounds in features(target) and converts not in features(target)
 
 
 def contradictions(target: Target) -> list[Contradiction]:
