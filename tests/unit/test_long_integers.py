@@ -22,7 +22,8 @@ def converted(x: Array, dtype: str, words: bool) -> Array:
 
     def body(i: Any) -> E.Expr:
         node = E.cast(given[i], dtype)
-        assert isinstance(node, E.Cast) and is_long_integer(node)
+        assert isinstance(node, E.Cast)
+        assert is_long_integer(node)
         return of_words(node) if words else node
 
     z = compute("z", x.shape, body)

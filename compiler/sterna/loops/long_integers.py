@@ -1,8 +1,8 @@
 """Floats to integers of 64 bits as arithmetic of float64, for vectors of processors that convert to 32 bits only.
 
-A whole number t of float64 is hi * 2**32 + lo, where hi is t / 2**32 to the nearest, and both are exact: in the bits of their
-sums with 1.5 * 2**52 they stand in the lowest ones, added to those of 1.5 * 2**52. Of hi the shift keeps the lower word only;
-what the other sum has too much in the upper word is taken off hi beforehand, so that the sum of both is the integer.
+A whole number t of float64 is hi * 2**32 + lo, where hi is t / 2**32 to the nearest, and both are exact: the bits
+of their sums with 1.5 * 2**52 are those of 1.5 * 2**52 and the integers. Of hi a shift keeps the lower word; what the
+other sum has too much in the upper word is taken off hi beforehand, so that both together are the integer.
 """
 
 from __future__ import annotations

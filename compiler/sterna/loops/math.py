@@ -251,7 +251,7 @@ def _tanh(x: Expr) -> Expr:
 
 
 def _erf(x: Expr) -> Expr:
-    """1 - exp(-g(|x|)) with the sign of x, ln 2 taken off in one part: the exponential is small where what it lacks counts."""
+    """1 - exp(-g(|x|)) with the sign of x. ln 2 is taken off in one part: where that lacks much, exp is small."""
     form = _format(x)
     t = _clamp(_unary("abs", x), None, form.erf_limit)
     g = _fma(_estrin(t, form.erf), t, t)

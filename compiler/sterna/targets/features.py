@@ -131,7 +131,7 @@ _LLVM_NAMES = {"threads": "atomics"}
 _HALVES = {"x86_64": "f16c", "aarch64": "neon", "arm": "vfp4", "nvptx64": "nvptx64"}
 #: That behind rounding of floats to whole numbers, where an architecture may lack it.
 _ROUNDING = {"x86_64": "sse4.2", "arm": "fp-armv8"}
-#: That from which on vectors of float64 are faster than conversions one by one, and that which converts them to 64 bits.
+#: That from which on vectors of float64 are faster than conversions one by one, and that which converts to 64 bits.
 _DOUBLES = {"x86_64": ("avx2", "avx512dq"), "wasm32": ("simd128", "")}
 #: That behind square roots of float32 and of float64, of the architectures of microcontrollers.
 _ROOTS = {"thumb": {"float32": "vfp2sp", "float64": "fp-armv8d16"}, "riscv32": {"float32": "f", "float64": "d"}}
