@@ -58,6 +58,7 @@ from sterna.passes.planes import planes
 from sterna.passes.recompute import recompute
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
 from sterna.passes.separate_pools import separate_pools
+from sterna.passes.separate_reductions import separate_reductions
 from sterna.passes.shrink_kernels import applies as shrinks
 from sterna.passes.shrink_kernels import shrink_kernels
 from sterna.passes.split_sums import applies as splits_sums
@@ -262,6 +263,9 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("phases", _phases, (("phases", print_graph),), verify_graph, over_graphs=True),
     graph_pass("overlap", overlap, lambda context: context.target.lanes(32) > 1),
     graph_pass("separate-pools", separate_pools),
+    graph_pass(
+        "separate-reductions", separate_reductions, lambda c: c.target.lanes(32) > 1 and c.target.threads is None
+    ),
     Pass(
         "winograd", _winograd, (("winograd", print_graph),), verify_graph, minimal_filtering.applies, over_graphs=True,
     ),
