@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from sterna.ir.graph import Graph
+from sterna.loops.inline import inlined
 from sterna.loops.small_floats import widen_small_floats
 from sterna.ops import Builder
+from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
 from sterna.te.tensor import Kernel, compute, placeholder
@@ -59,3 +61,15 @@ def test_every_half_float_is_rounded(op: str, generator: str, tmp_path: Path) ->
     graph = Graph("halves", (x,), (b.add(op, x),), tuple(b.nodes))
     (found,) = run(graph, {"x": HALVES}, tmp_path, generator).values()
     same(found, "rint" if op == "round" else op)
+
+
+def test_constants_are_wide_before_vectors_are_made() -> None:
+    """So that a power of a half float by a number that is known is a few products."""
+    x = placeholder("x", (8,), "float16")
+    three = compute("three", (1,), lambda i: E.const(3.0, "float16"))
+    y = compute("y", (8,), lambda i: E.binary("pow", E.cast(x[i], "float32"), E.cast(three[0], "float32")))
+    schedule = Schedule(Kernel("k", (x,), (), (y,)))
+    schedule.inline("three")
+    body = inlined(schedule.stages)["y"]
+    assert isinstance(body, E.Binary)
+    assert body.b == E.const(3.0, "float32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from sterna.ir import dtypes
 from sterna.schedule.decisions import StageSchedule
 from sterna.te import expr as E
 from sterna.te.expr import Expr, Load
@@ -18,6 +19,10 @@ def inlined(stages: Mapping[str, StageSchedule]) -> dict[str, Expr]:
         if isinstance(node, E.IndexValue):
             position = rewrite_index(node.index, again)
             return None if position is node.index else node.changed(index=position)
+        if isinstance(node, E.Cast) and node.dtype == "float32" and node.a.dtype in dtypes.HALVES:
+            # A constant is wide from here on: what is cheaper for a number that is known sees it.
+            half = again(node.a)
+            return E.const(half.value, node.dtype) if isinstance(half, E.Const) else node.changed(a=half)
         if not isinstance(node, Load):
             return None
         indices = tuple(rewrite_index(i, again) for i in node.indices)

@@ -1,4 +1,4 @@
-"""Reductions over short rows and over what lies around them: around them first, in vectors along what lies side by side.
+"""Reductions over short rows and over what lies around them: around them first, in vectors along their neighbours.
 
 Of float32[6, 40, 30, 5] over dimensions 1 and 3, five numbers lie side by side, and thirty such rows have results of
 their own. All at once that is five steps at a time, each of which waits for the one before it; over dimension 1 alone
@@ -8,6 +8,7 @@ their own. All at once that is five steps at a time, each of which waits for the
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value
@@ -35,7 +36,7 @@ def separate_reductions(graph: Graph) -> Graph:
         inner = tuple(n for n in node.attributes["axes"] if n not in around)
         wide = x.dtype in dtypes.HALVES and node.op not in ("reduce_max", "reduce_min")
 
-        def add(op: str, value: Value, node: Node = node, **attributes: object) -> Value:
+        def add(op: str, value: Value, node: Node = node, **attributes: Any) -> Value:
             return r.builder.add(op, value, sources=node.sources, **attributes)
 
         # Half floats are added up in float32, and rounded once.
