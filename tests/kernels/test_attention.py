@@ -77,6 +77,20 @@ def test_one_matrix_for_all_batches_is_none() -> None:
         assert joined(a.graph(add("matmul", shares, a.input(12, 128, 32)))) == []
 
 
+def test_zeros_for_what_is_no_number() -> None:
+    """A guard of rows of which nothing is seen is a part of the kernel; of other tensors and numbers it is not."""
+    a = Attention()
+    y = a.whole((12,), 128, 128, 32, 32, "some rows", guarded=True)
+    assert joined(a.graph(y)) == [["matmul", "mul", "where", "softmax", "is_nan", "where", "matmul"]]
+    for number, other in ((1.0, False), (0.0, True)):
+        a = Attention()
+        add, constant = a.builder.add, a.builder.constant
+        shares = add("softmax", a.scores((12,), 128, 128, 32), axis=-1)
+        asked = add("is_nan", a.input(12, 128, 128) if other else shares)
+        kept = add("where", asked, constant(np.float32(number)), shares)
+        assert joined(a.graph(add("matmul", kept, a.input(12, 128, 32)))) == []
+
+
 def test_softmax_along_another_axis_is_none() -> None:
     a = Attention()
     shares = a.builder.add("softmax", a.scores((12,), 128, 128, 32), axis=1)
@@ -118,10 +132,10 @@ def test_equal_to_what_is_computed_apart(generator: str, tmp_path_factory: pytes
         draw = data.draw
         a = Attention(draw(st.integers(0, 99)))
         batch = draw(st.sampled_from([(), (3,), (1, 4), (2, 3)]))
-        masks = ["", "keys", "causal"] + ["keys of each"] * bool(batch)
-        y = a.whole(
-            batch, draw(sizes), draw(sizes), draw(sizes), draw(sizes), draw(st.sampled_from(masks)), draw(st.booleans())
-        )
+        masks = ["", "keys", "causal", "some rows"] + ["keys of each"] * bool(batch)
+        mask, scaled, some = draw(st.sampled_from(masks)), draw(st.booleans()), draw(st.booleans())
+        guarded = some or mask == "some rows"
+        y = a.whole(batch, draw(sizes), draw(sizes), draw(sizes), draw(sizes), mask, scaled, guarded)
         graph = a.graph(a.builder.add("relu", y) if draw(st.booleans()) else y)
         bits = draw(st.sampled_from([0, 128, host().vector_bits])) if generator == "llvm" else host().vector_bits
         target = replace(host(), l2_bytes=draw(st.sampled_from([1 << 13, 1 << 14, 1 << 16, 1 << 20])), vector_bits=bits)

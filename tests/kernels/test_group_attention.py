@@ -160,16 +160,20 @@ def test_softmax_off_by_one_is_no_softmax() -> None:
     compare(s, None, orders=1)
 
 
-def test_one_kernel_of_a_model(device: opencl_host.Device) -> None:
+@pytest.mark.parametrize(("mask", "guarded"), [("causal", False), ("some rows", True)])
+def test_one_kernel_of_a_model(mask: str, guarded: bool, device: opencl_host.Device) -> None:
     """The pass joins what the strategy computes; scores are no tensor of the model any more."""
     made = Attention()
-    graph = made.graph(made.whole((2, 2), 34, 45, 16, 20, mask="causal"))
+    graph = made.graph(made.whole((2, 2), 34, 45, 16, 20, mask, guarded=guarded))
     compiled = compile_graph(graph, "small", Options(opencl_host.opencl_target(groups=True)))
     assert len(compiled.kernels) == 1
     alone = compile_graph(graph, "small", Options(opencl_host.opencl_target()))
     (found,) = device.run(compiled, made.feeds).values()
     (wanted,) = device.run(alone, made.feeds).values()
     check({"y": found}, {"y": wanted}, 1e-5)
+    if guarded:
+        assert (found[..., :2, :] == 0).all()
+        assert found[..., 2:, :].all()
 
 
 @pytest.mark.parametrize("lowest", [False, True])

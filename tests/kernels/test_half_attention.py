@@ -104,6 +104,19 @@ def test_rows_of_which_no_key_is_seen() -> None:
     np.testing.assert_allclose(found["out"].reshape(1, 32, 16).astype(np.float64), in_float64(given), 0, 4e-3)
 
 
+def test_zeros_for_what_is_no_number() -> None:
+    """In rows of which no key of any block is seen, or of which a score is none."""
+    kernel = half_attention(1, 32, 70, 16, 16, "added", guarded=True)
+    given = feeds(kernel)
+    given["mask"][::2] = -np.inf
+    given["mask"][1, 50] = np.nan
+    ((_, found),) = results(scheduled(kernel), None, orders=1, feeds=given)
+    out = found["out"].reshape(1, 32, 16).astype(np.float64)
+    assert (out[:, ::2] == 0).all()
+    assert (out[:, 1] == 0).all()
+    np.testing.assert_allclose(out[:, 3::2], in_float64(given)[:, 3::2], 0, 4e-3)
+
+
 @pytest.mark.parametrize("size", [32, 48, 64, 80, 96, 128])
 def test_what_it_asks_of_memory(size: int) -> None:
     """Queries, keys, values and the result once, and no score; every product on fragments."""

@@ -20,9 +20,10 @@ def half_attention(
     mask: str = "",
     dtype: str = "float16",
     more: float = 0.0,
+    guarded: bool = False,
 ) -> Kernel:
     """softmax(Q K / sqrt(depth) + mask) V, where a mask is "added" or "causal"; `more`: what the sum of a row's
-    exponentials is more, which is no softmax."""
+    exponentials is more, which is no softmax; `guarded`: shares that are no number are 0."""
     q, k = placeholder("q", (batch, queries, depth), dtype), placeholder("k", (batch, depth, keys), dtype)
     v, added = placeholder("v", (batch, keys, columns), dtype), placeholder("mask", (queries, keys), dtype)
     d, r, m, j = (reduce_axis(name, n) for name, n in (("d", depth), ("r", keys), ("m", keys), ("j", keys)))
@@ -49,7 +50,13 @@ def half_attention(
     powers = compute("powers", shape, lambda b, i, n: wide(half(E.unary("exp", off(b, i, n)))))
     sums = compute("sums", shape[:2], lambda b, i: total(powers[b, i, r.var], r))
     whole = lambda b, i: sums[b, i] + more if more else sums[b, i]  # noqa: E731
-    shares = compute("shares", shape, lambda b, i, n: half(powers[b, i, n] / wide(half(whole(b, i)))))
+    of_row = compute("of_row", shape, lambda b, i, n: half(powers[b, i, n] / wide(half(whole(b, i)))))
+    if guarded:
+        missing = compute("missing", shape, lambda b, i, n: E.unary("isnan", wide(of_row[b, i, n])))
+        none = E.const(0, dtype)
+        shares = compute("shares", shape, lambda b, i, n: E.select(missing[b, i, n], none, of_row[b, i, n]))
+    else:
+        shares = of_row
     result = (batch, queries, columns)
     found = compute("found", result, lambda b, i, c: total(wide(shares[b, i, j.var]) * wide(v[b, j.var, c]), j))
     out = compute("out", result, lambda b, i, c: half(found[b, i, c]))

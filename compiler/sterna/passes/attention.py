@@ -1,15 +1,20 @@
 """Finds what one attention kernel computes (`schedule.strategies.attention`).
 
 matmul, scale, mask -> softmax -> matmul
+
+Softmax may be followed by a guard, `where(is_nan(y), 0, y)`, of rows of which nothing is seen.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sterna.ir.graph import Node, Value
 from sterna.ops.formulas import HALF
 from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
+from sterna.passes.rewriting import splat
 from sterna.passes.views import Views
 from sterna.schedule.strategies.attention import LEAST_ROWS, block_rows
 from sterna.schedule.strategies.group_attention import group_of
@@ -30,14 +35,14 @@ def find_attention(partition: Partition, target: Target, decide: Decide = by_rul
     for group in partition.made.values():
         product = _product(group, partition.views)
         middle = partition.alone(product.inputs[0], product) if product is not None else None
-        if product is None or middle is None or len(middle.nodes) != 1 or not _softmax(middle.nodes[0]):
+        if product is None or middle is None or not _softmax(middle.nodes):
             continue
-        (softmax,) = middle.nodes
+        softmax = middle.nodes[0]
         first = partition.alone(softmax.inputs[0], softmax)
         scores = _product(first, partition.views) if first is not None else None
         if first is None or scores is None or not _can(scores, product, target):
             continue
-        chain = partition.in_order((*first.nodes, softmax, *group.nodes))
+        chain = partition.in_order((*first.nodes, *middle.nodes, *group.nodes))
         if decide("joined", chain, (True, False), _pays(scores.output, target)):
             found += (chain,)
     return found
@@ -57,8 +62,19 @@ def _product(group: Group, views: Views) -> Node | None:
     return node if views.storage(right).strides[-1] == 1 else None
 
 
-def _softmax(node: Node) -> bool:
-    return node.op == "softmax" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1
+def _softmax(nodes: Sequence[Node]) -> bool:
+    """Whether nodes are softmax of rows, maybe with zeros in the place of what is no number."""
+    node, *guard = nodes
+    if node.op != "softmax" or node.attributes["axis"] % node.output.type.rank != node.output.type.rank - 1:
+        return False
+    if not guard:
+        return True
+    if [each.op for each in guard] != ["is_nan", "where"]:
+        return False
+    missing, chosen = guard
+    condition, zero, otherwise = chosen.operands
+    asked = missing.operands[0] is node.output and condition is missing.output and otherwise is node.output
+    return asked and chosen.output.shape == node.output.shape and splat(zero) == 0
 
 
 def _can(product: Node, values: Node, target: Target) -> bool:

@@ -38,11 +38,13 @@ class Weighted:
 
     Args:
         scores: the load of a score in it; value: the other factor; key: the axis that is added up.
+        guarded: whether shares that are no number are 0. All shares of a row are numbers, or none is.
     """
 
     scores: Load
     value: Expr
     key: Axis
+    guarded: bool = False
 
 
 def weighted_by_softmax(body: Expr, scores: str, stages: Mapping[str, StageSchedule]) -> Weighted | None:
@@ -67,10 +69,22 @@ def weighted_by_softmax(body: Expr, scores: str, stages: Mapping[str, StageSched
     if not isinstance(term, E.Binary) or term.op != "mul":
         return None
     for share, value in ((term.a, term.b), (term.b, term.a)):
-        load = _shares(expand(share), scores, stages, expand)
+        whole, guarded = _unguarded(expand(share))
+        load = _shares(whole, scores, stages, expand)
         if load is not None and load.indices[-1] == of(body.axes[0]):
-            return Weighted(load, value, body.axes[0])
+            return Weighted(load, value, body.axes[0], guarded)
     return None
+
+
+def _unguarded(share: Expr) -> tuple[Expr, bool]:
+    """What a value is where it is a number, and whether it is 0 where it is none."""
+    if not isinstance(share, E.Select) or not isinstance(share.a, E.Const) or share.a.value != 0:
+        return share, False
+    asked = share.condition
+    while isinstance(asked, E.Cast) and not dtypes.is_float(asked.a.dtype):
+        asked = asked.a
+    guarded = isinstance(asked, E.Unary) and asked.op == "isnan" and asked.a == share.b
+    return (share.b, True) if guarded else (share, False)
 
 
 def _shares(share: Expr, scores: str, stages: Mapping[str, StageSchedule], expand: Expand) -> Load | None:
@@ -292,9 +306,13 @@ class _Blocks:
         return self.make("sums", own, body)
 
     def quotient(self, sums: Tensor, group: Int, column: Int, weights: int | Int) -> Expr:
-        """A sum by the sum of its weights; of no keys it is 0."""
+        """A sum by the sum of its weights; of no keys it is 0, and so is it of a row whose shares are no numbers, where
+        these are 0: the sum of its weights is 0 then, or no number."""
         here, keys = tuple(map(of, self.rows)), self.found.key.extent
-        share = _at(sums, *here, group, column) / _at(sums, *here, group, as_int(weights))
+        whole = _at(sums, *here, group, as_int(weights))
+        share = _at(sums, *here, group, column) / whole
+        if self.found.guarded:
+            return E.select(E.compare("lt", E.const(0, share.dtype), whole), share, E.const(0, share.dtype))
         if (least := keys.bounds()[0]) is not None and least > 0:
             return share
         return E.select(
