@@ -114,7 +114,8 @@ def test_zeros_for_what_is_no_number() -> None:
     out = found["out"].reshape(1, 32, 16).astype(np.float64)
     assert (out[:, ::2] == 0).all()
     assert (out[:, 1] == 0).all()
-    np.testing.assert_allclose(out[:, 3::2], in_float64(given)[:, 3::2], 0, 4e-3)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(out[:, 3::2], in_float64(given)[:, 3::2], 0, 4e-3)
 
 
 @pytest.mark.parametrize("size", [32, 48, 64, 80, 96, 128])

@@ -24,7 +24,7 @@ def attended(t: Translation) -> Value:
     scores = product(t, t.op("mul", q, t.scalar(factor, q.dtype)), _turned(t, k))
     mask = t.maybe("attn_mask") or t.maybe("attn_bias")
     hidden = t.scalar(float("-inf"), scores.dtype)
-    seen = None
+    seen = some = None
     if t.flag("is_causal"):
         rows, columns = q.shape[-2], k.shape[-2]
         seen = t.op("less_equal", t.reshape(t.counting(columns), (1, columns)), t.reshape(t.counting(rows), (rows, 1)))
@@ -32,15 +32,13 @@ def attended(t: Translation) -> Value:
         seen = mask if seen is None else t.op("logical_and", seen, mask)
     elif mask is not None:
         scores = t.op("add", scores, t.cast(mask, scores.dtype))
-    if seen is None:
-        weights = t.op("softmax", scores, axis=-1)
-    else:
+    if seen is not None:
         scores = t.op("where", seen, scores, hidden)
-        weights = t.op("softmax", scores, axis=-1)
         if mask is not None:
-            any_seen = t.op("reduce_any", seen, axes=(seen.type.rank - 1,), keep_dims=True)
-            weights = t.op("where", any_seen, weights, t.scalar(0, weights.dtype))
-    return product(t, weights, v)
+            some = t.op("reduce_any", seen, axes=(seen.type.rank - 1,), keep_dims=True)
+    result = product(t, t.op("softmax", scores, axis=-1), v)
+    # Of the result, so that softmax lies between two products, which are one kernel then.
+    return result if some is None else t.op("where", some, result, t.scalar(0, result.dtype))
 
 
 def _turned(t: Translation, k: Value) -> Value:
