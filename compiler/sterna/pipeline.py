@@ -57,6 +57,7 @@ from sterna.passes.plan_kernels import finish_kernels, lower_kernels, round_weig
 from sterna.passes.planes import planes
 from sterna.passes.recompute import recompute
 from sterna.passes.remove_empty_tensors import remove_empty_tensors
+from sterna.passes.rotations import rotations
 from sterna.passes.separate_pools import separate_pools
 from sterna.passes.separate_reductions import separate_reductions
 from sterna.passes.shrink_kernels import applies as shrinks
@@ -259,6 +260,8 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("crop-taps", crop_taps),
     graph_pass("drop-channels", drop_channels, lambda context: not context.options.debug),
+    # A CPU stores parts of rows as it goes; on a device each is a launch.
+    graph_pass("rotations", rotations, lambda context: context.target.threads is not None),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),
     Pass("phases", _phases, (("phases", print_graph),), verify_graph, over_graphs=True),
     graph_pass("overlap", overlap, lambda context: context.target.lanes(32) > 1),
