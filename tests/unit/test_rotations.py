@@ -86,6 +86,24 @@ def test_a_rotary_embedding_is_one_kernel(turn: Turn) -> None:
     assert [len(compile_graph(graph, "rotary", Options(t)).kernels) for t in (opencl_target(groups=True),)] == [1]
 
 
+@pytest.mark.parametrize("turn", [halves, pairs])
+def test_factors_that_are_repeated_alike(turn: Turn) -> None:
+    """Half as many factors as elements, of a table: what repeats them is such a reading too, of fewer axes."""
+    b = Builder()
+    x, table = (Value(b.name(name), tensor_type("float32", s)) for name, s in (("x", SHAPE), ("a", (5, 1, 2 * HALF))))
+    factors = cut(b, table, 0, HALF)
+    if turn is halves:
+        every = b.add("concat", factors, factors, axis=2)
+    else:
+        one = b.add("reshape", factors, shape=(5, 1, HALF, 1))
+        every = b.add("reshape", b.add("concat", one, one, axis=3), shape=(5, 1, 2 * HALF))
+    y = b.add("add", b.add("mul", x, every), b.add("mul", turn(b, x), b.add("sin", every)))
+    graph = Graph("rotary", (x, table), (y,), tuple(b.nodes))
+    given = {**feeds(), "a": np.random.default_rng(2).standard_normal((5, 1, 2 * HALF)).astype(np.float32)}
+    (found,), (wanted,) = interpret(rotations(graph), given).values(), interpret(graph, given).values()
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_cpus_have_the_graph_as_it_is() -> None:
     target = load_target("x86-64-v3")
     assert len(compile_graph(embedded(halves), "rotary", Options(target)).kernels) > 1

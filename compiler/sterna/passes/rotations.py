@@ -211,10 +211,11 @@ class _InParts:
         Args:
             reader: of the shape that the value is expanded to.
         """
-        if value in self.merged and tuple(self.merged[value].shape[-2:]) == tuple(parts):
+        alike = _long(value.shape) == _long(reader.shape)
+        if alike and value in self.merged and tuple(self.merged[value].shape[-2:]) == tuple(parts):
             return r.value(self.merged[value])
         node = self.producers.get(value)
-        inside = value is reader or (self.alone(value) and _long(value.shape) == _long(reader.shape))
+        inside = value is reader or (self.alone(value) and alike)
         if node is not None and inside and self.is_inside(node):
             if node.op == "reshape":
                 (x,) = node.operands
