@@ -23,6 +23,19 @@ def test_a_row_ends_where_the_next_begins() -> None:
     assert not at_least_zero(n * m - 2 - (of(i) * m + of(j)), ranges)
 
 
+@pytest.mark.parametrize("shift", [-2, -1, 3])
+def test_rows_whose_length_is_computed(shift: int) -> None:
+    """As what a convolution leaves of an open length is: in a product it is a sum of two."""
+    length = (n + 50) // 4 + shift
+    ranges = {i: Range(Int({}, 0), m * 4 - 1), j: Range(Int({}, 0), as_int(9))}
+    row, known = (of(j) * 8 + 3) * 36, [length - 1 - (of(j) * 8 + 3)]
+    size, end = m * 4 * length * 36, of(i) * length * 36 + row + 35
+    assert at_least_zero(size - 1 - end, ranges, known)
+    assert at_least_zero(of(i) * length * 36 + row, ranges, known)
+    assert not at_least_zero(size - 2 - end, ranges, known)
+    assert not at_least_zero(size - 1 - end, ranges)
+
+
 @pytest.mark.parametrize("factor", [8, 12, 14])
 def test_parts_of_a_tail_stay_within_the_axis(factor: int) -> None:
     size = 4

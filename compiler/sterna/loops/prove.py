@@ -25,6 +25,7 @@ from sterna.ir.integer import ONE, ZERO, Atom, FloorDiv, Int, Mod, Monomial, Sym
 from sterna.loops.clamps import without_clamps
 from sterna.loops.combination import is_combination
 from sterna.loops.refute import Box, is_refuted
+from sterna.loops.size_names import of_some, shifted_sizes
 from sterna.te.position import IndexAtom, Quotient
 
 _MOST_CASES = 6  # minima and maxima in one position
@@ -71,7 +72,12 @@ def at_least_zero(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[In
         return True
     questions = [whole] if len(rest) == len(names) else [whole, _question(value, apart, rest, known)]
     questions = [(v, r, _relaxed(facts, v)) for v, r, facts in questions]
-    return any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions)
+    if any(_by_cases(*question, _MOST_CASES, combined) for combined in (False, True) for question in questions):
+        return True
+    if not (sizes := shifted_sizes((value, *known))):
+        return False
+    ranges = {s: Range(r.least.substitute(sizes), r.greatest.substitute(sizes)) for s, r in ranges.items()}
+    return at_least_zero(value.substitute(sizes), ranges, [fact.substitute(sizes) for fact in known])
 
 
 def _dimensions_of_some(value: Int, ranges: Mapping[Symbol, Range], known: Sequence[Int]) -> dict[Atom, Int]:
@@ -87,13 +93,7 @@ def _dimensions_of_some(value: Int, ranges: Mapping[Symbol, Range], known: Seque
         here = (fact.substitute({dimension: ZERO}).bounds()[1] for fact in facts if dimension in fact.symbols())
         return any(most is not None and most < 0 for most in here)
 
-    return {a: of(_of_some(a)) for a in may_be if is_some(a)}
-
-
-@lru_cache(maxsize=1 << 8)
-def _of_some(dimension: Symbol) -> Symbol:
-    """Always the same one, since proofs are remembered."""
-    return Symbol(dimension.name, 1, dimension.hi)
+    return {a: of(of_some(a)) for a in may_be if is_some(a)}
 
 
 _Question = tuple[Int, Mapping[Symbol, Range], Sequence[Int]]
