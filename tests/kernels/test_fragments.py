@@ -179,14 +179,21 @@ def test_large_tiles(sizes: tuple[int, int, int], tile: tuple[int, int], tmp_pat
     compare(s, None, tmp_path, tolerance=0, orders=1, feeds=feeds(kernel))
 
 
-@pytest.mark.parametrize("depth", [24, 40, 72])
+@pytest.mark.parametrize("depth", [24, 40, 72, 100, 201, 257, 326])
 def test_rows_that_are_no_whole_sectors(depth: int) -> None:
-    """A step in depth has the whole row: parts of it would begin in the midst of sectors, which two steps ask for."""
+    """A step in depth has the whole row: parts of it would begin in the midst of sectors, which two steps ask for; or
+    as much of a longer one as the threads of a subgroup copy at once, so that each access is to one row."""
     program = finish(lower(proposed(product(49, 512, depth))))
     found = accesses(program, widths=ptx.widths(load_target("cuda-sm80")))
     assert with_fragments(program.body)
     assert found.coalesced == found.accesses
     assert found.conflicts == 0
+
+
+@pytest.mark.parametrize("depth", [100, 201])
+def test_a_last_step_that_a_row_does_not_fill(depth: int) -> None:
+    kernel = product(40, 48, depth)
+    compare(proposed(kernel), None, orders=1, feeds=feeds(kernel))
 
 
 @pytest.mark.parametrize("layer", [(28, 3, 16, 3, 2), (37, 3, 64, 7, 2), (32, 3, 24, 6, 2), (26, 24, 40, 3, 1)])

@@ -1,8 +1,10 @@
 """Names for sizes, for proofs: of dimensions that are not 0 here, and of what stands in products.
 
-An integer is kept as a sum of products, so that a position i * (n // 4 - 1) is i * (n // 4) - i: two terms that interval
-arithmetic and sums of facts see apart. With a name for n // 4 - 1 it is one. What convolutions and pools leave of an
-open length is such a size.
+An integer is kept as a sum of products, so that a position i * (n // 4 - 1) is i * (n // 4) - i: two terms that
+interval arithmetic and sums of facts see apart. With a name for n // 4 - 1 it is one. What convolutions and pools leave
+of an open length is such a size.
+
+A size has one name always, since proofs are remembered.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from sterna.passes.context import PassContext
 from sterna.passes.decisions import Decide
 from sterna.passes.fuse import Group
 from sterna.passes.im2col import find_im2col
+from sterna.passes.normalized_rows import find_normalized_rows
 from sterna.passes.padded import find_padded
 from sterna.passes.padded_windows import find_padded_windows
 from sterna.passes.partition import Partition
@@ -35,7 +36,7 @@ RECOGNIZERS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (
 
 
 #: Those of kernels that groups of threads run; chains are a pass of their own (`passes.chains`).
-GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention,)
+GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention, find_normalized_rows)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:

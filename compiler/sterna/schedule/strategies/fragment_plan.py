@@ -39,8 +39,9 @@ SUBGROUPS, OWN = 4, 64 * 64
 THREADS = 32
 #: Bytes along the depth that shared memory holds of a row at a time.
 ALONG = 64
-#: Bytes of the longest row that shared memory holds as a whole where parts of it are no whole sectors.
-LONGEST = 192
+#: Bytes of the longest row that shared memory holds as a whole where parts of it are no whole sectors, and bytes of
+#: all rows of a tile that may be longer.
+LONGEST, ROOM = 192, 28 << 10
 #: Bytes of a copy that a thread makes at a time, and of a sum.
 COPIED, SUM = 16, 4
 #: Steps in depth whose matrices are in shared memory together, at least and at most: some are brought while another is
@@ -185,10 +186,10 @@ def plan_of(kernel: Kernel, stage: Tensor, context: Context) -> Plan | None:
         packed = _along_terms(b, columns, folded) if other is not None else ()
         if other is not None and packed:
             found, turned = other, (turned[0], True)
-    depth, taps = _depth(folded, found), many[2] // product([axis.extent for axis in folded])
-    lead = product([axis.extent for axis in batch])
+    lead, taps = product([axis.extent for axis in batch]), many[2] // product([axis.extent for axis in folded])
     tile = _large_tile(many[0], many[1], lead, context) if len(folded) == 1 else None
     tile = tile or _tile(many[0], many[1], lead)
+    depth = _depth(folded, found, tile)
     subgroups = _subgroups(tile, max(SUBGROUPS, prod(tile) // OWN))
     return Plan(found, swapped, turned, batch, rows, folded, depth, tile, subgroups, taps, packed=packed)
 
@@ -328,16 +329,23 @@ def _is_in_memory(intrinsic: Intrinsic) -> bool:
     return intrinsic.tiles is not None and intrinsic.tiles.in_memory
 
 
-def _depth(folded: Sequence[Axis], intrinsic: Intrinsic) -> int:
+def _depth(folded: Sequence[Axis], intrinsic: Intrinsic, tile: tuple[int, int]) -> int:
     """Terms of a step: of whole sectors of memory, if those of whole rows are, else a whole row, if it is not too
-    long."""
+    long for a tile; else as much of a row as the threads of a subgroup copy at once, where that is little."""
     each, word, steps = dtypes.size(intrinsic.operands[0]), intrinsic.size("w"), _steps(folded, intrinsic)
     found = [n for n in MANY_STEPS if n * word * each <= ALONG and steps % n == 0]
     long = [axis.extent for axis in folded if axis.extent != 1]
     # Windows are gathered, and no row of theirs lies in memory.
     even = len(long) > 1 or product(long) * each % SECTOR == 0
     whole = [n for n in found if (even and n * word * each % SECTOR == 0) or n == steps]
-    return word * (max(whole) if whole else steps if steps * word * each <= LONGEST else max(found))
+    if whole:
+        return word * max(whole)
+    if steps * word * each <= max(LONGEST, ROOM // sum(tile)):
+        return word * steps
+    # Every row begins at another place of a sector: a subgroup that copies parts of several asks for more of them.
+    terms = product(long)
+    at_once = THREADS * min(COPIED // each, terms & -terms)
+    return at_once if not even and at_once % word == 0 and at_once * each <= LONGEST else word * max(found)
 
 
 def _folded(reduction: Reduce, intrinsic: Intrinsic) -> tuple[Axis, ...]:
