@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from sterna.ir.integer import Atom, FloorDiv, Int, Symbol, of
-from sterna.te.position import IndexAtom
 
 
 @lru_cache(maxsize=1 << 8)
@@ -39,7 +38,7 @@ def _shifts(value: Int) -> Iterator[tuple[FloorDiv, int]]:
         for n, atom in enumerate(monomial):
             rest = monomial[:n] + monomial[n + 1 :]
             beside = value.terms.get(rest, 0) if rest else 0
-            if isinstance(atom, FloorDiv) and not isinstance(atom, IndexAtom) and beside and not beside % coefficient:
+            if isinstance(atom, FloorDiv) and beside and not beside % coefficient:
                 yield atom, beside // coefficient
 
 
