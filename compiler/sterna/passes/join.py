@@ -7,6 +7,7 @@ groups; pads among them are no matter of storage any more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sterna.ir.graph import Graph, Node
 from sterna.passes.attention import find_attention
@@ -47,11 +48,15 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
     for graph, apart in grouped.groups.items():
         partition = Partition(graph, grouped.views, apart)
         chains: Chains = ()
+        plain: set[tuple[Node, ...]] = set()
         for find in RECOGNIZERS if context.target.threads is None else GROUPS:
             taken = {node for chain in chains for node in chain}
-            found = find(partition, context.target, decide)
-            chains += tuple(chain for chain in found if taken.isdisjoint(chain))
-        groups[graph] = partition.joined(chains) if chains else apart
+            found = tuple(chain for chain in find(partition, context.target, decide) if taken.isdisjoint(chain))
+            chains += found
+            plain.update(found if find is find_normalized_rows else ())
+        # Rows are kernels as softmax is, which may be parts of larger ones.
+        made = partition.joined(chains) if chains else apart
+        groups[graph] = tuple(replace(group, joined=False) if group.nodes in plain else group for group in made)
         views = grouped.views
         computed |= {n for chain in chains for n in chain if n in views.written or n in views.removed}
     views = grouped.views.computing(computed) if computed else grouped.views

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product as pairs
 
 from sterna.ir import dtypes
-from sterna.ir.memory import REGISTER, Memory
+from sterna.ir.memory import REGISTER, SECTOR, Memory
 from sterna.schedule.online import weighted_by_softmax
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention_fragments as by_fragments
@@ -24,8 +24,10 @@ from sterna.schedule.strategies.operands import Contraction
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
 
-#: Rows and columns that one thread has.
+#: Rows and columns that one thread has, the latter at most.
 OWN = 4
+#: Threads of a row, at least: what they store side by side is a whole sector.
+LEAST = SECTOR // 4  # of floats
 #: What others may be tried of a block's rows and keys, and of its depth.
 SIDES, DEPTHS = (16, 32, 64), (4, 8, 16)
 #: Columns of the result, at most.
@@ -52,11 +54,12 @@ def group_of(columns: int, target: Target, block: _Block = _Block()) -> tuple[in
     shared = next((m for m in target.memories if m.reach == "block" and m.loadable), None)
     if target.threads is None or shared is None or columns > MOST_COLUMNS:
         return None
-    y, x = block.rows // OWN, 1 << (-(-columns // OWN) - 1).bit_length()
+    y, fewest = block.rows // OWN, 1 << (-(-columns // OWN) - 1).bit_length()
+    x = max(fewest, LEAST)
     staged = block.depth * max(block.rows + OWN + block.keys + OWN, columns + OWN)
     needed = (block.rows * (2 * block.keys + OWN + 2) + staged) * _FLOAT
     # Each row of a thread has a thread of its own where greatest scores are found.
-    return (y, x) if x >= OWN and y * x <= target.threads.most and needed <= shared.bytes else None
+    return (y, x) if fewest >= OWN and y * x <= target.threads.most and needed <= shared.bytes else None
 
 
 def found_in(kernel: Kernel, context: Context) -> Attention | None:
@@ -92,9 +95,10 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     group = group_of(columns, context.target, tile)
     assert group is not None
     y, x = group
+    share = min(OWN, -(-columns // x))
     s = Schedule(kernel, context.target.known_intrinsics, context.target.memories)
     acc, out = stored_apart(s, found.values.stage)
-    sums = s.online(acc, found.scores.name, tile.keys, OWN, x)
+    sums = s.online(acc, found.scores.name, tile.keys, share, x)
     block = {what: f"{acc}_{what}" for what in ("scores", "peak", "powers", "part")}
     inline_elementwise(s, also=[acc])
 
@@ -102,7 +106,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     *batch, row, column = [a.name for a in s.stages[out].tensor.axes]
     rows, row = s.split(out, row, tile.rows, overhang=True)
     ty, row = s.split(out, row, OWN)
-    whole, column = s.split(out, column, x * OWN, overhang=True)
+    whole, column = s.split(out, column, x * share, overhang=True)
     # Threads side by side have columns and keys side by side: what one has lies as far apart as there are threads.
     column, tx = s.split(out, column, x)
     s.reorder(out, *batch, rows, whole, ty, tx, row, column)
@@ -145,7 +149,7 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     for axis in _axes(s, part):
         s.unroll(part, axis)
     values = found.values
-    many = fetched_together(values.right, {values.columns: x * OWN, values.inner[-1]: tile.depth}, context)
+    many = fetched_together(values.right, {values.columns: x * share, values.inner[-1]: tile.depth}, context)
     bring(s, s.cache_read(values.right.tensor.name, part), part, terms, (y, x), shared, many)
     return s
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.ir import dtypes
+from sterna.ir.integer import Symbol
 from sterna.ir.memory import REGISTER, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention
@@ -224,6 +225,8 @@ class _Scheduling:
             self._count(name, sums, stored=name != out)
             for acc in sums:
                 self._in_register(acc, name, places[name])
+        for name in stored:
+            self._turn(name)
         threads = min(self.group, at_least(max(nest.elements for nest in self.nests)))
         return Chain(s, self.tasks, threads, tuple(self.nests))
 
@@ -337,6 +340,25 @@ class _Scheduling:
             for leaf in list(s.stages[acc].leaves):
                 s.unroll(acc, leaf)
         s.compute_at(acc, nest, thread, REGISTER)
+
+    def _turn(self, name: str) -> None:
+        """Turns the rows of a stage in shared memory where threads side by side read elements of rows below one
+        another, which are in few banks if a row is an even number of words."""
+        s, tensor = self.s, self.s.stages[name].tensor
+        words = 4 // min(4, dtypes.size(tensor.dtype))
+        if s.stages[name].attach is None or len(tensor.shape) < 2 or size(tensor.shape[-1]) // words % 2:
+            return
+        if s.stages[name].scope != self.shared:
+            return
+        across = False
+        for reader in s.stages.values():
+            rest = [a for a in reader.tensor.axes if a.name not in self.sliced.get(reader.name, ())]
+            for load in (x for x in expanded_loads(s, reader.body) if x.tensor is tensor):
+                if any(not isinstance(atom, Symbol) for index in load.indices for atom in index.atoms()):
+                    return  # of a quotient nobody proves where it is in a turned row
+                across |= bool(rest) and any(rest[-1] in index.symbols() for index in load.indices[:-1])
+        if across:
+            s.swizzle(name, words)
 
     # -- what it takes
     def _count(self, name: str, sums: Sequence[str], stored: bool) -> None:
