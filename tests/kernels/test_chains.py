@@ -21,9 +21,11 @@ from sterna.driver import compile_graph
 from sterna.errors import SternaError
 from sterna.ir.graph import Graph, Value
 from sterna.loops import program as P
+from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
 from sterna.loops.races import verify_threads
+from sterna.ops import Builder
 from sterna.passes.context import context_of
 from sterna.passes.device_cost import chain_of_call
 from sterna.passes.kernels import Call
@@ -33,7 +35,7 @@ from sterna_runtime import load
 from support import device_bundles, opencl_host
 from support.bound_axes import barriers, compare, threads
 from support.chains import CHAINS, Layers, calls, context, gated, perceptron
-from support.compiling import check
+from support.compiling import check, input_value
 
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 
@@ -144,6 +146,23 @@ def test_random_chains(dtype: str, device: opencl_host.Device) -> None:
 
     run()
     assert found >= 10 * MORE
+
+
+@pytest.mark.family("opencl")
+def test_rows_below_one_another_are_in_different_banks(device: opencl_host.Device) -> None:
+    """Threads side by side read a product's second factor across its rows of 32 words, which shared memory has turned
+    against one another."""
+    b, random = Builder(), np.random.default_rng(0)
+    given = {name: random.standard_normal((48, 16, 32)).astype(np.float32) for name in "qk"}
+    q, k = (input_value(b, array, name) for name, array in given.items())
+    norm = b.add("sqrt", b.add("reduce_sum", b.add("mul", k, k), axes=(2,), keep_dims=True))
+    turned = b.add("transpose", b.add("div", k, norm), order=(0, 2, 1))
+    graph = Graph("scores", (q, k), (b.add("matmul", q, turned),), tuple(b.nodes))
+    compiled = compile_graph(graph, "scores", options_of("opencl", device_for={"*": "opencl"}))
+    (kernel,) = compiled.kernels
+    found = accesses(kernel.function)
+    assert found.conflicts < 0.1 * found.shared_accesses
+    check(device.run(compiled, given), interpret(graph, given))
 
 
 # ---------------------------------------------------------------- which ones

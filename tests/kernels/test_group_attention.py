@@ -70,6 +70,15 @@ def test_threads_and_what_they_share() -> None:
     assert group_attention.group_of(64, opencl_host.opencl_target(groups=True)) == (8, 16)
 
 
+@pytest.mark.parametrize("columns", [12, 16])
+def test_small_heads_are_stored_in_whole_sectors(columns: int) -> None:
+    program = finish(lower(scheduled(attention(4, 32, 64, 16, columns), 16)))
+    found = accesses(program)
+    assert threads(program) == 64
+    assert found.conflicts == 0
+    assert columns % 8 or found.coalesced == found.accesses
+
+
 @pytest.mark.parametrize("columns", [32, 64, 128])
 def test_neighbours_have_neighbours(columns: int) -> None:
     """Keys of a mask, and columns of the result, are side by side where threads are."""
