@@ -71,10 +71,18 @@ def found(kernel: Kernel) -> Accesses:
 
 
 @pytest.mark.parametrize("columns", [2, 4, 7, 8, 12, 16, 24, 40, 255])
-@pytest.mark.parametrize("depth", [9, 24, 64, 100])
+@pytest.mark.parametrize("depth", [9, 24, 64, 100, 201])
 def test_matrix_products(columns: int, depth: int) -> None:
     for kernel in (matmul(100, columns, depth), turned(100, columns, depth)):
         assert found(kernel).conflicts == 0
+
+
+@pytest.mark.parametrize("depth", [69, 201, 257])
+def test_rows_that_begin_anywhere(depth: int) -> None:
+    """A subgroup copies terms of one row at a time, and each has a bank of its own."""
+    counted = found(matmul(70, 64, depth))
+    assert counted.conflicts == 0
+    assert counted.coalesced > 0.94 * counted.accesses
 
 
 @pytest.mark.parametrize("taps", [1, 3, 7])
@@ -228,7 +236,7 @@ def test_results(layer: Layer, images: int, device: opencl_host.Device) -> None:
 
 
 @pytest.mark.family("opencl")
-@pytest.mark.parametrize(("m", "n", "depth"), [(33, 2, 20), (40, 8, 13), (17, 12, 18), (41, 16, 8)])
+@pytest.mark.parametrize(("m", "n", "depth"), [(33, 2, 20), (40, 8, 13), (17, 12, 18), (41, 16, 8), (33, 64, 69)])
 def test_results_of_few_columns(m: int, n: int, depth: int, device: opencl_host.Device) -> None:
     s = scheduled(matmul(m, n, depth))
     assert any(step.primitive == "permute" for step in s.steps)

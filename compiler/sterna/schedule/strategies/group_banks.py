@@ -59,7 +59,14 @@ def in_banks(
     if word > 1:
         order[-1:] = s.fold(local, len(shape), word)
     s.permute(local, len(shape), *range(len(shape)), *range(len(shape) + 1, len(order)))
-    behind = _behind(prod(shape), size) if word == 1 else _behind_words(prod(shape), terms)
+    if word > 1:
+        behind = _behind_words(prod(shape), terms)
+    elif terms < SUBGROUP or not (extent := axes[depth].extent).is_const or int(extent) % 2 == 0:
+        behind = _behind(prod(shape), size)
+    else:
+        # Threads side by side store terms of one row, each in a plane of its own, and in the end what is left of rows.
+        patterns = (terms, int(extent) % terms or terms)
+        behind = min(range(BANKS), key=lambda n: sum(_stored(prod(shape) + n, each) for each in patterns))
     if behind:
         s.pad_rows(local, word * behind, len(order) - 1)
     return order
@@ -73,8 +80,12 @@ def _behind(elements: int, size: int) -> int:
 
 def _behind_words(rows: int, words: int) -> int:
     """The same for planes of words, where each thread stores one of the words of a row."""
-    stored = [(n % words, n // words) for n in range(SUBGROUP)]
-    return min(range(BANKS), key=lambda behind: waiting((w * (rows + behind) + row for w, row in stored), WORD))
+    return min(range(BANKS), key=lambda behind: _stored(rows + behind, words))
+
+
+def _stored(plane: int, words: int) -> int:
+    """Turns that threads wait which store rows of so many words side by side, each word in a plane of its own."""
+    return waiting((n % words * plane + n // words for n in range(SUBGROUP)), WORD)
 
 
 def between_runs(length: int, run: int, dtype: str) -> int:

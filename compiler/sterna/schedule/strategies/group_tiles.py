@@ -9,7 +9,7 @@ from itertools import product as pairs
 from math import gcd, prod
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO, Int
+from sterna.ir.integer import ZERO, Int, of
 from sterna.ir.memory import REGISTER, SECTOR, Memory
 from sterna.ir.threads import VIRTUAL
 from sterna.schedule.products import factors
@@ -50,6 +50,8 @@ TILE, OWN = 64, 4
 #: Terms of a sum whose operands are in shared memory at a time, and those where they come out even: some are brought
 #: while others are multiplied.
 DEPTH, EVEN = 8, (16, 8)
+#: Terms of a step where rows begin anywhere and are copied element by element: a subgroup copies of one row at a time.
+ODD = 32
 #: Such parts of a sum that are there together, and columns of a tile from which on parts are long.
 BUFFERS, MANY_COLUMNS = 2, 64
 #: What others may be tried for these.
@@ -287,8 +289,19 @@ def _tile(c: Contraction, shared: Memory, context: Context, words: bool) -> _Til
         even = (size(inner[-1]),)  # of several products that lie side by side all terms do
         by_rule = even[0]
     by_rule = next((n for n in even if together(n)), by_rule)
+    if not words and by_rule == DEPTH and _is_odd(c, context) and fits(tile(*sides, own, ODD)):
+        by_rule = ODD
     depth = context.choose("depth", lambda: (n for n in depths if fits(tile(*sides, own, n))), by_rule)
     return replace(tile(*sides, own, depth), buffers=together(depth))
+
+
+def _is_odd(c: Contraction, context: Context) -> bool:
+    """Whether rows of the left operand are copied element by element: of neighbours, an odd number, and long."""
+    along = c.inner[-1]
+    if len(c.inner) > 1 or not along.extent.is_const or c.left.indices[-1] != of(along):
+        return False
+    terms = size(along.extent)
+    return terms % 2 == 1 and terms > ODD and stride_of(c.left, along, context.strides) == 1
 
 
 def _tasks(c: Contraction, tile: _Tile) -> int:
