@@ -61,6 +61,18 @@ def test_cpus_have_two() -> None:
     assert len(compiled.kernels) == 2
 
 
+@pytest.mark.parametrize(("shape", "joined"), [((2, 20000), False), ((500, 20000), True), ((2, 5000), True)])
+def test_few_long_rows_are_spread_over_the_device(shape: tuple[int, int], joined: bool) -> None:
+    """A group for each row would leave most multiprocessors without any."""
+    b = Builder()
+    x = Value(b.name("x"), tensor_type("float32", shape))
+    y = b.add("div", x, b.add("reduce_sum", x, axes=(1,), keep_dims=True))
+    graph = Graph("shares", (x,), (y,), tuple(b.nodes))
+    places = Options(load_target("cuda-sm80"), device_for=(("*", "cuda"),))
+    names = [k.function.name for k in compile_graph(graph, "shares", places).kernels]
+    assert any("reduce_sum" in name and "div" in name for name in names) == joined
+
+
 def test_what_stays_apart() -> None:
     """What others read, what goes along other axes, and what is made of another tensor."""
 

@@ -8,6 +8,9 @@ layer normalization are, whose threads read x again while it is in the cache of 
 
 from __future__ import annotations
 
+from math import prod
+
+from sterna.ir import dtypes
 from sterna.ir.graph import Node, Value
 from sterna.ops import operator
 from sterna.ops.operator import Fusion
@@ -15,6 +18,10 @@ from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import LIMIT, Group
 from sterna.passes.partition import Partition
 from sterna.targets.target import Target
+
+#: Bytes of the longest row of which one group has all where not every multiprocessor has a row: longer ones are better
+#: spread over all of them, once it is known what the rows are combined with.
+LONGEST = 32 << 10
 
 
 def find_normalized_rows(
@@ -25,7 +32,7 @@ def find_normalized_rows(
     for group in partition.made.values():
         if not _is_elementwise(group):
             continue
-        reduced = _reduced(partition, group)
+        reduced = _reduced(partition, group, target)
         if reduced is None or len(reduced.nodes) + len(group.nodes) > LIMIT:
             continue
         chain = partition.in_order((*reduced.nodes, *group.nodes))
@@ -41,19 +48,19 @@ def _is_elementwise(group: Group) -> bool:
     )
 
 
-def _reduced(partition: Partition, group: Group) -> Group | None:
+def _reduced(partition: Partition, group: Group, target: Target) -> Group | None:
     """The group that makes of the rows of a tensor what an element-wise group combines with the same rows."""
     inside = {value for node in group.nodes for value in node.outputs}
     read = [(value, node) for node in group.nodes for value in node.operands if value not in inside]
     rows = [value for value, _ in read if not value.is_constant and value.shape == group.outputs[0].shape]
     for value, node in read:
         made = partition.alone(value, node) if not value.is_constant and value not in rows else None
-        if made is not None and len(made.outputs) == 1 and any(_reduces(made, x) for x in rows):
+        if made is not None and len(made.outputs) == 1 and any(_reduces(made, x, target) for x in rows):
             return made
     return None
 
 
-def _reduces(group: Group, x: Value) -> bool:
+def _reduces(group: Group, x: Value, target: Target) -> bool:
     """Whether a group reads a tensor, and reduces its rows, of known length: the last axes, which stay as ones."""
     if not any(value is x for node in group.nodes for value in node.operands):
         return False
@@ -64,4 +71,11 @@ def _reduces(group: Group, x: Value) -> bool:
     rank, axes = x.type.rank, node.attributes.get("axes", ())
     last = {axis % rank for axis in axes} == {*range(rank - len(axes), rank)}
     kept = node.attributes.get("keep_dims", False) and node.operands[0].shape == x.shape
-    return bool(axes) and last and kept and all(size.is_const for size in x.shape[rank - len(axes) :])
+    first = rank - len(axes)
+    if not (axes and last and kept and all(size.is_const for size in x.shape[first:])):
+        return False
+    row = prod(map(int, x.shape[first:])) * dtypes.size(x.dtype)
+    if row <= LONGEST or target.threads is None:
+        return True
+    known = all(size.is_const for size in x.shape[:first])
+    return known and prod(map(int, x.shape[:first])) >= target.threads.multiprocessors
