@@ -142,7 +142,7 @@ def test_tiles_within_a_line_of_a_first_layer(width: int) -> None:
     counted = accesses(finish(lower(s)))
     assert counted.fragments
     assert counted.conflicts == 0
-    assert counted.coalesced >= 0.95 * counted.accesses
+    assert counted.accesses - counted.coalesced <= 2 * counted.groups  # where one of three lines ends
 
 
 @pytest.mark.parametrize(("length", "stride"), [(44100, 256), (1626, 8), (1632, 8)])

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from sterna.ir.integer import ZERO, Atom, Int
+from sterna.ir.extremum import minimum
+from sterna.ir.integer import ZERO, Atom, Int, of
 from sterna.loops import program as P
 from sterna.te import expr as E
+from sterna.te.conditions import limits
 
 #: Loops whose iterations may become one copy.
 _PLAIN = ("serial", "unrolled", "lanes", "vectorized")
@@ -21,23 +23,54 @@ _PLAIN = ("serial", "unrolled", "lanes", "vectorized")
 
 def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: int) -> P.Stmt:
     """A nest with copies for its stores of what it loads into a buffer; each copy is as long as the elements lie one
-    after the other on both sides."""
+    after the other on both sides. Where zeros take the place of what is not there, they are stored."""
     if isinstance(stmt, P.Store) and stmt.buffer is destination:
-        load = stmt.value
+        load, filled, inside = stmt.value, stmt, list[tuple[Int, Int]]()
+        if isinstance(load, E.Select) and isinstance(load.b, E.Const):
+            filled, found = replace(stmt, value=load.b), limits(load.condition)
+            if found is None:
+                return stmt
+            load, inside = load.a, found
         if not isinstance(load, E.Load) or load.lanes != 1 or not isinstance(load.tensor, P.Buffer):
             return stmt
-        return P.Copy(destination, stmt.index, load.tensor, load.indices[0], 1, asynchronous, group)
+        at = load.indices[0]
+        for index, limit in inside:
+            at = _without(at, minimum(index, limit - 1), index)
+        made: P.Stmt = P.Copy(destination, stmt.index, load.tensor, at, 1, asynchronous, group)
+        for index, limit in inside:
+            made = P.If(index, limit, made, filled)
+        return made
     if not isinstance(stmt, P.For) or stmt.kind not in _PLAIN:
         return P.map_children(stmt, lambda s: as_copies(s, destination, asynchronous, group))
     body = as_copies(stmt.body, destination, asynchronous, group)
-    if isinstance(body, P.Copy) and stmt.extent.is_const and stmt.start == ZERO:
-        steps = {index.coefficient(stmt.symbol) for index in (body.to, body.at)}
-        if steps == {body.elements}:
-            first: dict[Atom, Int] = {stmt.symbol: ZERO}
-            to, at = body.to.substitute(first), body.at.substitute(first)
-            return replace(body, to=to, at=at, elements=body.elements * int(stmt.extent))
+    if (longer := _at_once(stmt, body)) is not None:
+        return longer
     changed = any(isinstance(s, P.Copy) for s in P.walk(body))
     return replace(stmt, kind="serial" if changed else stmt.kind, body=body)
+
+
+def _without(at: Int, clamp: Int, index: Int) -> Int:
+    """A position without what keeps an index from being beyond a limit that it is below."""
+    atoms = [atom for monomial in clamp.terms for atom in monomial]
+    return at.substitute({atoms[0]: index}) if len(atoms) == 1 and clamp == of(atoms[0]) else at
+
+
+def _at_once(loop: P.For, body: P.Stmt) -> P.Stmt | None:
+    """A loop over copies as one, where all of them have elements side by side; of copies that zeros may take the place
+    of, where the loop does not decide that."""
+    if isinstance(body, P.If) and body.otherwise is not None:
+        copy = _at_once(loop, body.then)
+        if copy is None or loop.symbol in body.index.symbols() | body.limit.symbols():
+            return None
+        kind: P.LoopKind = "vectorized" if isinstance(body.otherwise, P.Store) else "serial"
+        return replace(body, then=copy, otherwise=replace(loop, kind=kind, body=body.otherwise))
+    if not isinstance(body, P.Copy) or not loop.extent.is_const or loop.start != ZERO:
+        return None
+    if {index.coefficient(loop.symbol) for index in (body.to, body.at)} != {body.elements}:
+        return None
+    first: dict[Atom, Int] = {loop.symbol: ZERO}
+    to, at = body.to.substitute(first), body.at.substitute(first)
+    return replace(body, to=to, at=at, elements=body.elements * int(loop.extent))
 
 
 def with_waits(body: P.Stmt) -> P.Stmt:
@@ -66,7 +99,10 @@ def _placed(stmt: P.Stmt, batched: frozenset[int]) -> tuple[P.Stmt, tuple[P.Copy
             pending = in_flight
             return placed
         ending = in_flight
-        if isinstance(stmt, P.For) and stmt.kind in P.THREADS:
+        if isinstance(stmt, P.If):
+            # Whoever takes the other side waits for nothing.
+            pending, ending = (*pending, *in_flight), ()
+        elif isinstance(stmt, P.For) and stmt.kind in P.THREADS:
             # A thread has one iteration at most.
             pending, ending = in_flight, ()
         elif isinstance(stmt, P.For) and stmt.kind != "parallel":

@@ -197,7 +197,8 @@ class Nests(InnermostLoops):
         own = [c for c in P.walk(moved) if isinstance(c, P.Copy) and c.group == group]
         if named := [b.name for c in own for b in P.touched(c) if b.scope.is_variables or b.scope.is_tiles]:
             self.refuse(f"{named[0]} is in registers, which no copy reaches", "place it in a memory")
-        if any(isinstance(x, P.Store) and x.buffer is buffer for x in P.walk(moved)):
+        stores = [x for x in P.walk(moved) if isinstance(x, P.Store) and x.buffer is buffer]
+        if any(not isinstance(x.value, E.Const) for x in stores):
             self.refuse(f"stage {s.name} does more than copy", "transfer stages that only copy")
         return moved
 

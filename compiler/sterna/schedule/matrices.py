@@ -41,12 +41,14 @@ def matrices(
     folded: Sequence[Axis],
     depth: int,
     turned: tuple[bool, bool],
+    run: int = 1,
 ) -> Matrices:
     """The last axis of a stage are the columns, those of a batch have matrices of their own, all others are rows.
 
     Args:
         folded: reduced axes that become one, rounded up to a multiple of `depth` by zeros; others stay.
         turned: of either matrix, whether its dimensions lie the other way round: (depth, row), (column, depth).
+        run: terms side by side of which all or none are such zeros.
     """
     *lead, last = stage.axes
     rows = [a for a in lead if a not in batch]
@@ -60,13 +62,16 @@ def matrices(
         own = E.axes_of(value)
         kept = {a: Axis(a.name, a.extent) for a in (*batch, *taps) if a in own}
         across, along = Axis(name, size), Axis("depth", steps)
-        place = of(along) if steps == terms else minimum(of(along), terms - 1)
+        beside = turned[side] == bool(side)
+        each = run if beside else 1
+        place = of(along) if steps == terms else minimum(of(along) // each, terms // each - 1) * each + of(along) % each
         values: dict[Atom, Int] = {a: of(b) for a, b in kept.items()}
         values |= {**taken_apart(folded, place), **taken_apart(axes, of(across))}
         element = E.substitute_index(value, values)
         if steps != terms:
-            element = E.select(E.compare("lt", E.index_value(of(along)), terms), element, E.const(0, element.dtype))
-        pair = (across, along) if turned[side] == bool(side) else (along, across)
+            inside = E.compare("lt", E.index_value(of(along) // each), terms // each)
+            element = E.select(inside, element, E.const(0, element.dtype))
+        pair = (across, along) if beside else (along, across)
         return _stage(f"{stage.name}_{('left', 'right')[side]}", (*kept.values(), *pair), element)
 
     pair = multiplied(reduction)
@@ -98,6 +103,11 @@ def multiplied(reduction: Expr) -> tuple[Expr, Expr] | None:
         return None
     a, b = (e.a if isinstance(e, E.Cast) or _rounds(e) else e for e in (reduction.a.a, reduction.a.b))
     return a, b
+
+
+def copied(body: Expr | None) -> Expr | None:
+    """What the elements of a stage are where they are not zeros that fill it up."""
+    return body.a if isinstance(body, E.Select) and body.b == E.const(0, body.dtype) else body
 
 
 def rounding_of(reduction: Reduce) -> str:

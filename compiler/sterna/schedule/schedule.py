@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from math import prod
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from sterna.schedule.decisions import (
     parts_of,
 )
 from sterna.schedule.matching import match
-from sterna.schedule.matrices import matrices, multiplied
+from sterna.schedule.matrices import copied, matrices, multiplied
 from sterna.schedule.products import factors
 from sterna.schedule.rewriting import (
     constant_sum,
@@ -190,14 +191,14 @@ class Schedule(CopySteps):
         s.attach, s.scope = (consumer, axis), found
 
     def transfer(self, stage: str, asynchronous: bool = False) -> None:
-        """Moves the elements of a stage that only copies another, as `cache_read` and `cache_write` make it, by `Copy`
-        statements: the only way into and out of a memory that loads and stores do not reach.
+        """Moves the elements of a stage that only copies another, or has zeros in their place, as `cache_read`,
+        `cache_write` and `as_matrices` make it, by `Copy`: the only way into a memory that loads do not reach.
 
         Args:
             asynchronous: the copies go on while what follows runs, until the first use of what they move.
         """
         s: StageSchedule = self._step("transfer", stage, *([True] if asynchronous else []))
-        if not isinstance(s.body, Load) or s.body.dtype != s.tensor.dtype:
+        if not isinstance(read := copied(s.body), Load) or read.dtype != s.tensor.dtype:
             self._illegal(f"{stage} computes its elements", "transfer what cache_read or cache_write lets copy")
         if s.turned:
             self._illegal(f"rows of {stage} are turned, so that no neighbours are", "pad_rows in place of swizzle")
@@ -241,6 +242,7 @@ class Schedule(CopySteps):
         depth: int,
         turned: Sequence[bool] = (False, False),
         swapped: bool = False,
+        run: int = 1,
     ) -> tuple[str, str, str]:
         """Computes a sum of products as a product of matrices (implicit GEMM): stages `<stage>_left` and `_right` have
         their elements, `<stage>_sums` the products, of axes `row`, `column` and, reduced, `depth`; returns their names.
@@ -253,15 +255,18 @@ class Schedule(CopySteps):
             folded: the reduced axes that become `depth`, rounded up to a multiple of a number by zeros; others stay.
             turned: whether the left matrix has the dimensions (depth, row), the right one (column, depth).
             swapped: whether the second factor is the left one.
+            run: terms side by side that are copied together, all of them or none are zeros: a part of those there are.
         """
         turns = bool(turned[0]), bool(turned[1])
-        s: StageSchedule = self._step("as_matrices", stage, list(batch), list(folded), depth, list(turns), swapped)
+        given = [list(batch), list(folded), depth, list(turns), swapped, *([run] if run > 1 else [])]
+        s: StageSchedule = self._step("as_matrices", stage, *given)
         pair, reduction = multiplied(s.body), s.body
         if pair is None or not isinstance(reduction, Reduce):
             self._illegal(f"{stage} is no sum of products", "as_matrices applies to those")
         if s.relations or s.annotations or s.attach is not None or stage in self.outputs:
             self._illegal(f"{stage} has steps of its own already, or is an output", "cache_write, then as_matrices")
         own, inner = {a.name: a for a in s.tensor.axes[:-1]}, {a.name: a for a in reduction.axes}
+        inside = [a for name, a in inner.items() if name in folded]
         rows = [axis for name, axis in own.items() if name not in batch]
         if not all(a.extent.is_const for a in reduction.axes):
             self._illegal("the number of its elements is not known", "as_matrices applies to constant extents")
@@ -273,24 +278,19 @@ class Schedule(CopySteps):
         if swapped:
             assert isinstance(reduction.a, E.Binary)
             reduction = replace(reduction, a=E.binary("mul", reduction.a.b, reduction.a.a))
-        made = matrices(
-            s.tensor, reduction, [own[n] for n in batch], [a for a in reduction.axes if a.name in folded], depth, turns
-        )
-        for each in (made.left, made.right, made.sums):
-            self._add_stage(each)
+        if run < 1 or depth % run or prod(int(a.extent) for a in inside) % run:
+            self._illegal(f"its terms are no runs of {run}", "a number that divides them, and the depth")
+        made = matrices(s.tensor, reduction, [own[n] for n in batch], inside, depth, turns, run)
+        for matrix in (made.left, made.right, made.sums):
+            self._add_stage(matrix)
         s.body, s.leaves = made.body, [a.name for a in s.tensor.axes]
         return made.left.name, made.right.name, made.sums.name
 
     def pack(self, tensor: str, factors: Mapping[int, int | Sequence[int]], order: Sequence[tuple[int, str]]) -> None:
         """Stores a constant in another order, done once at compile time. See `Packing`."""
         sizes = {d: (f,) if isinstance(f, int) else tuple(f) for d, f in factors.items()}
-        self._step(
-            "pack",
-            tensor,
-            [[d, f[0] if len(f) == 1 else list(f)] for d, f in sizes.items()],
-            [list(o) for o in order],
-            known=False,
-        )
+        blocks = [[d, f[0] if len(f) == 1 else list(f)] for d, f in sizes.items()]
+        self._step("pack", tensor, blocks, [list(o) for o in order], known=False)
         source = next((p for p in self.kernel.params if p.name == tensor), None)
         if source is None:
             self._illegal(f"{tensor} is not a constant of this kernel", "pack applies to parameters")

@@ -128,6 +128,19 @@ def needed(term: Expr) -> list[Int]:
     return _holding(term.condition) if isinstance(term, E.Select) and _zero(term.b) else []
 
 
+def limits(condition: Expr) -> list[tuple[Int, Int]] | None:
+    """Positions and what they are less than, all of them, exactly where a condition holds; None of a condition that
+    says something else."""
+    if isinstance(condition, E.Binary) and condition.op == "and":
+        parts = limits(condition.a), limits(condition.b)
+        return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    found = _holding(condition)
+    if len(found) != 1:
+        return None
+    below = Int({term: -step for term, step in found[0].terms.items() if step < 0}, 0)
+    return [(below, found[0] + below + 1)]
+
+
 def _holding(condition: Expr) -> list[Int]:
     """What is at least zero where a condition holds."""
     if isinstance(condition, E.Binary) and condition.op == "and":

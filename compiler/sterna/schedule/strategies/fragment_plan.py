@@ -14,7 +14,8 @@ from sterna.intrinsics.fragment import ORDERS
 from sterna.ir import dtypes
 from sterna.ir.memory import BANKS, SECTOR, Memory
 from sterna.schedule.matrices import multiplied, rounding_of
-from sterna.schedule.strategies.analysis import Context, at_least, product, size, stride_of
+from sterna.schedule.strategies.analysis import Context, product, size, stride_of
+from sterna.schedule.strategies.fragment_tiles import LEAST, OWN, SUBGROUPS, large_tile, subgroups_of, tile_of
 from sterna.schedule.strategies.group_banks import WORD
 from sterna.schedule.strategies.group_images import Image, image_of
 from sterna.schedule.strategies.group_order import bytes_read, panel_of
@@ -24,29 +25,25 @@ from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
 from sterna.te.tensor import Kernel, Tensor
 
-#: Rows and columns of the tile of a task, at most and at least, as far as it is halved for the sake of more tasks.
-MOST, LEAST = 64, 32
-#: Larger tiles, where there are so many tasks for each multiprocessor. A tile asks for both matrices once for so many
-#: columns and rows, and of 64 x 64 it waits for the cache that all tasks share.
-LARGE, WAVES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128)), 2
-#: Rows, columns and depth below which most of a fragment would be of no use.
-FEW = 8
-#: Tasks that keep a device busy.
-BUSY = 64
-#: Subgroups of a task, and elements of its tile that each has at most: more are more registers than a thread has.
-SUBGROUPS, OWN = 4, 64 * 64
+#: Rows and depth below which most of a fragment would be of no use. Of columns a few are enough where that `pays`, as
+#: of an image or of a mask: threads by themselves would share no more of what they read.
+FEW, FEW_COLUMNS = 8, 2
 #: Threads of a subgroup.
 THREADS = 32
+#: The share of fragments along the depth that is of use, at least, where taps have fragments of their own.
+MOSTLY = 0.75
 #: Bytes along the depth that shared memory holds of a row at a time.
 ALONG = 64
 #: Bytes of the longest row that shared memory holds as a whole where parts of it are no whole sectors, and bytes of
 #: all rows of a tile that may be longer.
-LONGEST, ROOM = 192, 28 << 10
+LONGEST, ROOM = 256, 28 << 10
 #: Bytes of a copy that a thread makes at a time, and of a sum.
 COPIED, SUM = 16, 4
 #: Steps in depth whose matrices are in shared memory together, at least and at most: some are brought while another is
 #: multiplied.
 BUFFERS, MOST_BUFFERS = 2, 4
+#: Matrices side by side that a task may have.
+BESIDE = (2, 4)
 #: Rows of an image for each one that its last tile may reach beyond it, at least, if no tile is to have rows of two.
 MOST_BEYOND = 8
 #: What others may be tried of a tile's sides and of these.
@@ -71,6 +68,8 @@ class Plan:
         image: what the windows that are the rows of the left factor slide over, if it comes to shared memory first.
         packed: the dimensions of the right factor, a constant, in the order in which its terms lie side by side; () as
             they are.
+        beside, many: an axis of the batch whose matrices lie side by side in memory, row by row, and how many of them
+            one task has: as many as are whole sectors.
     """
 
     intrinsic: Intrinsic
@@ -87,6 +86,8 @@ class Plan:
     panel: tuple[int, int] = (1, 1)
     image: Image | None = None
     packed: tuple[int, ...] = ()
+    beside: Axis | None = None
+    many: int = 1
 
     @property
     def terms(self) -> int:
@@ -115,7 +116,8 @@ class Plan:
         as take no more."""
         rows, columns = self.tile
         least = self.subgroups[0] * self.intrinsic.size("row")
-        fit = (n for n in range(rows, least, -least) if rows % n == 0 and _sums_bytes(n, columns) <= _step_bytes(self))
+        most = _step_bytes(self) // self.many
+        fit = (n for n in range(rows, least, -least) if rows % n == 0 and _sums_bytes(n, columns) <= most)
         return next(fit, least)
 
 
@@ -169,7 +171,9 @@ def plan_of(kernel: Kernel, stage: Tensor, context: Context) -> Plan | None:
     batch = tuple(axis for axis in stage.axes[:-1] if axis in E.axes_of(b) or axis.extent == 1)
     rows = tuple(axis for axis in stage.axes[:-1] if axis not in batch)
     many = [product([axis.extent for axis in axes]) for axes in (rows, (columns,), reduction.axes)]
-    if not rows or min(many) < FEW:
+    # Of groups of few columns, tiles have several side by side (`group_tiles`).
+    fewest = FEW_COLUMNS if all(axis.extent == 1 for axis in batch) else FEW
+    if not rows or min(many[0], many[2]) < FEW or many[1] < fewest:
         return None
     turned = (
         is_along(a, (rows[-1],), context) and not is_along(a, reduction.axes, context),
@@ -186,12 +190,53 @@ def plan_of(kernel: Kernel, stage: Tensor, context: Context) -> Plan | None:
         packed = _along_terms(b, columns, folded) if other is not None else ()
         if other is not None and packed:
             found, turned = other, (turned[0], True)
-    lead, taps = product([axis.extent for axis in batch]), many[2] // product([axis.extent for axis in folded])
-    tile = _large_tile(many[0], many[1], lead, context) if len(folded) == 1 else None
-    tile = tile or _tile(many[0], many[1], lead)
+    each = dtypes.size(kernel.outputs[0].dtype)
+    beside, together, by_group = _beside(kernel, (a, b), stage, found, folded, each, context)
+    together = 1 if packed or any(turned) else together
+    lead = product([axis.extent for axis in batch]) // together
+    taps = many[2] // product([axis.extent for axis in folded])
+    tile = large_tile(many[0], many[1], lead, context) if len(folded) == 1 and together == 1 else None
+    tile = tile or tile_of(many[0], many[1], lead, each)
     depth = _depth(folded, found, tile)
-    subgroups = _subgroups(tile, max(SUBGROUPS, prod(tile) // OWN))
-    return Plan(found, swapped, turned, batch, rows, folded, depth, tile, subgroups, taps, packed=packed)
+    subgroups = subgroups_of(tile, max(SUBGROUPS, prod(tile) // OWN))
+    plan = Plan(found, swapped, turned, batch, rows, folded, depth, tile, subgroups, taps, packed=packed)
+    runs = depth * dtypes.size(a.dtype) // COPIED, tile[1] * SUM // PADDING
+    if together > 1 and free_runs(plan, True) and all(2 * TURN % n == 0 for n in runs):
+        return replace(plan, packed=by_group, beside=beside, many=together)
+    return plan
+
+
+def _beside(
+    kernel: Kernel,
+    pair: tuple[E.Expr, E.Expr],
+    stage: Tensor,
+    intrinsic: Intrinsic,
+    folded: Sequence[Axis],
+    each: int,
+    context: Context,
+) -> tuple[Axis | None, int, tuple[int, ...]]:
+    """The axis of a batch whose rows lie side by side, as those of a convolution's groups do, where one row alone is no
+    whole sectors; how many together are, and the dimensions of their constant right factor one after the other. 1 of
+    any other product.
+
+    Args:
+        each: bytes of an element of the result.
+    """
+    a, b = pair
+    axis = stage.axes[-2] if len(stage.axes) > 1 else stage.axes[-1]
+    alone = (None, 1, ())
+    if not isinstance(a, Load) or not isinstance(b, Load) or run_of(folded, intrinsic) == 1:
+        return alone
+    if not any(b.tensor is p for p in kernel.params) or axis.var not in b.indices or axis not in E.axes_of(a):
+        return alone
+    apart, columns = stride_of(a, axis, context.strides), stage.axes[-1].extent
+    if not axis.extent.is_const or not columns.is_const or apart != size(folded[-1].extent):
+        return alone
+    lengths = size(columns) * each, size(folded[-1].extent) * dtypes.size(a.dtype)
+    most = next((n for n in (1, *BESIDE) if not any(n * length % SECTOR for length in lengths)), 1)
+    at = b.indices.index(axis.var)
+    order = (at, *(d for d in range(len(b.indices)) if d != at))
+    return (axis, most, order) if most > 1 and size(axis.extent) % most == 0 else alone
 
 
 def _along_terms(load: Load, columns: Axis, folded: Sequence[Axis]) -> tuple[int, ...]:
@@ -209,17 +254,28 @@ def _steps(folded: Sequence[Axis], intrinsic: Intrinsic) -> int:
     return ceil(product([axis.extent for axis in folded]) / intrinsic.size("w"))
 
 
+def fitting(plan: Plan, shared: Memory) -> Plan:
+    """The plan with a smaller tile where shared memory has no room for two steps of it, which rows of a result or of
+    the depth that are whole may be."""
+    high, wide = plan.tile
+    while shared_bytes(plan) > shared.most and max(high, wide) > LEAST:
+        high, wide = (high // 2, wide) if high >= wide else (high, max(LEAST, 1 << (wide - 1).bit_length() - 1))
+        plan = replace(plan, tile=(high, wide), subgroups=subgroups_of((high, wide), plan.groups))
+    return plan
+
+
 def chosen(plan: Plan, stage: Tensor, context: Context, shared: Memory) -> Plan:
     """The plan with what somebody else chooses of it."""
     threads = context.target.threads
     assert threads is not None
+    plan = fitting(plan, shared)
 
     def fits(tried: Plan) -> bool:
         own = prod(tried.tile) <= OWN * prod(tried.subgroups)
         return own and shared_bytes(tried) <= shared.most and THREADS * prod(tried.subgroups) <= threads.most
 
     def of(tile: tuple[int, int], subgroups: int) -> Plan:
-        return replace(plan, tile=tile, subgroups=_subgroups(tile, subgroups))
+        return replace(plan, tile=tile, subgroups=subgroups_of(tile, subgroups))
 
     def many_of(tile: tuple[int, int]) -> int:
         return max(SUBGROUPS, prod(tile) // OWN)
@@ -265,7 +321,9 @@ def buffers_of(plan: Plan, stage: Tensor, context: Context, shared: Memory, spar
 def _tasks_of_each(plan: Plan, stage: Tensor, threads: Threads) -> int:
     """The tasks of a multiprocessor, where all have as many."""
     many = [product([a.extent for a in axes]) for axes in (plan.rows, stage.axes[-1:], plan.batch)]
-    return ceil(many[2] * ceil(many[0] / plan.tile[0]) * ceil(many[1] / plan.tile[1]) / threads.multiprocessors)
+    return ceil(
+        many[2] // plan.many * ceil(many[0] / plan.tile[0]) * ceil(many[1] / plan.tile[1]) / threads.multiprocessors
+    )
 
 
 def with_image(plan: Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> Plan:
@@ -274,7 +332,7 @@ def with_image(plan: Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> Pla
     reach into the next one slide over both."""
     factor, _ = multiplied_by(stage, plan.swapped)
     given = isinstance(factor, Load) and any(factor.tensor is t for t in kernel.inputs)
-    runs = all(size(plan.folded[-1].extent) % n == 0 for n in (plan.intrinsic.size("w"), COPIED // _size(plan)))
+    runs = size(plan.folded[-1].extent) % (COPIED // _size(plan)) == 0
     if not given or plan.turned[0] or len(plan.folded) < 2 or runs:
         return plan
     assert isinstance(factor, Load)
@@ -286,7 +344,7 @@ def with_image(plan: Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> Pla
     half = plan.tile[0] // 2
     if half >= LEAST and size(plan.rows[-1].extent) % half == 0 and size(plan.rows[-1].extent) % plan.tile[0]:
         tile = (half, plan.tile[1])
-        plans.append(replace(plan, tile=tile, subgroups=_subgroups(tile, plan.groups)))
+        plans.append(replace(plan, tile=tile, subgroups=subgroups_of(tile, plan.groups)))
     depths = dict.fromkeys((plan.depth, plan.intrinsic.size("w")))
     for each, depth, buffers in pairs(plans, depths, range(plan.buffers, min(BUFFERS, plan.buffers) - 1, -1)):
         image = image_of(factor, each.rows, each.folded, each.tile[0], depth)
@@ -335,8 +393,9 @@ def _depth(folded: Sequence[Axis], intrinsic: Intrinsic, tile: tuple[int, int]) 
     each, word, steps = dtypes.size(intrinsic.operands[0]), intrinsic.size("w"), _steps(folded, intrinsic)
     found = [n for n in MANY_STEPS if n * word * each <= ALONG and steps % n == 0]
     long = [axis.extent for axis in folded if axis.extent != 1]
-    # Windows are gathered, and no row of theirs lies in memory.
-    even = len(long) > 1 or product(long) * each % SECTOR == 0
+    # Windows that are gathered have no rows in memory.
+    gathered = len(long) > 1 and run_of(folded, intrinsic) == 1
+    even = gathered or product(long) * each % SECTOR == 0
     whole = [n for n in found if (even and n * word * each % SECTOR == 0) or n == steps]
     if whole:
         return word * max(whole)
@@ -345,58 +404,36 @@ def _depth(folded: Sequence[Axis], intrinsic: Intrinsic, tile: tuple[int, int]) 
     # Every row begins at another place of a sector: a subgroup that copies parts of several asks for more of them.
     terms = product(long)
     at_once = THREADS * min(COPIED // each, terms & -terms)
-    return at_once if not even and at_once % word == 0 and at_once * each <= LONGEST else word * max(found)
+    return at_once if not even and at_once % word == 0 and at_once * each < LONGEST else word * max(found)
 
 
 def _folded(reduction: Reduce, intrinsic: Intrinsic) -> tuple[Axis, ...]:
-    """The last reduced axes, as many as are a sector of memory, where fragments divide them, such as the channels of a
-    convolution; else all together."""
+    """The last reduced axes, as many as are a sector of memory, where they are runs that threads copy and fragments
+    are mostly full of them, such as the channels of a convolution; else all together."""
     words, sector = intrinsic.size("w"), SECTOR // dtypes.size(intrinsic.operands[0])
     for n in range(len(reduction.axes) - 1, 0, -1):
-        terms = product([a.extent for a in reduction.axes[n:]])
-        if terms % words == 0 and terms >= sector:
-            return tuple(reduction.axes[n:])
+        folded = tuple(reduction.axes[n:])
+        terms = product([a.extent for a in folded])
+        even = terms % words == 0 or run_of(folded, intrinsic) > 1
+        if even and terms >= sector and terms >= MOSTLY * words * ceil(terms / words):
+            return folded
     return tuple(reduction.axes)
 
 
-def _tile(rows: int, columns: int, batch: int) -> tuple[int, int]:
-    """Rows and columns of a task: as many as there are or fit, but fewer where that would be few tasks."""
-    tile = [max(16, min(MOST, at_least(n))) for n in (rows, columns)]
-    while batch * ceil(rows / tile[0]) * ceil(columns / tile[1]) < BUSY and max(tile) > LEAST:
-        tile[tile.index(max(tile))] //= 2
-    return tile[0], tile[1]
-
-
-def _large_tile(rows: int, columns: int, batch: int, context: Context) -> tuple[int, int] | None:
-    """The large tile that computes and asks for least; None where there are too few tasks of it."""
-    threads = context.target.threads
-    assert threads is not None
-
-    def tasks(tile: tuple[int, int]) -> int:
-        return batch * ceil(rows / tile[0]) * ceil(columns / tile[1])
-
-    def cost(tile: tuple[int, int]) -> float:
-        whole = ceil(tasks(tile) / threads.multiprocessors) * prod(tile)
-        return whole * (1 + MOST * (1 / tile[0] + 1 / tile[1]))
-
-    enough = [tile for tile in LARGE if tasks(tile) >= WAVES * threads.multiprocessors]
-    found = min([*enough, (MOST, MOST)], key=cost)
-    return found if found in enough else None
-
-
-def _subgroups(tile: tuple[int, int], most: int) -> tuple[int, int]:
-    """How many subgroups there are along a tile, at most so many: each has a fragment at least."""
-    down = min(max(2, tile[0] // 64), most, tile[0] // 16)
-    across = min(most // down, tile[1] // 16)
-    return min(most // across, tile[0] // 16), across
+def run_of(folded: Sequence[Axis], intrinsic: Intrinsic) -> int:
+    """Terms that a thread copies at once, if those of a sum are whole runs of so many side by side; else 1."""
+    run = COPIED // dtypes.size(intrinsic.operands[0])
+    whole = size(folded[-1].extent) % run == 0 and product([a.extent for a in folded]) % run == 0
+    return run if whole and intrinsic.size("w") % run == 0 else 1
 
 
 def shared_bytes(plan: Plan) -> int:
     """Of both matrices in the steps that are there together, and then of sums."""
-    return max(_step_bytes(plan), _sums_bytes(plan.rows_at_once, plan.tile[1]))
+    return max(_step_bytes(plan), plan.many * _sums_bytes(plan.rows_at_once, plan.tile[1]))
 
 
 def _sums_bytes(rows: int, columns: int) -> int:
+    """Of one matrix."""
     return rows * (SUM * columns + PADDING)
 
 
@@ -407,8 +444,21 @@ def _step_bytes(plan: Plan) -> int:
         return plan.buffers * _size(plan) * depth * (rows + columns)
     left = (depth, rows) if plan.turned[0] else (rows, depth)
     right = (columns, depth) if plan.turned[1] else (depth, columns)
-    matrices = sum(lines * (_size(plan) * along + PADDING) for lines, along in (left, right))
-    return plan.buffers * (matrices + 2 * 64)
+    behind = [PADDING * max(1, free_runs(plan, turned)) for turned in (not plan.turned[0], plan.turned[1])]
+    matrices = sum(n * (_size(plan) * along + more) for (n, along), more in zip((left, right), behind, strict=True))
+    return plan.buffers * (plan.many * matrices + 2 * 64)
+
+
+def free_runs(plan: Plan, along_depth: bool) -> int:
+    """Runs that are free behind each row of a matrix that is filled up by zeros, where what there is of a row, all of
+    it in one step, is no whole sectors of memory; 0 of others. Threads side by side copy what lies side by side there
+    of several rows. It is in different banks if rows lie as far apart as there, but for whole turns, and so is what
+    fragments are loaded from, as that is an odd number of runs."""
+    bytes_of = product([a.extent for a in plan.folded]) * _size(plan)
+    if not along_depth or not bytes_of % SECTOR or run_of(plan.folded, plan.intrinsic) == 1:
+        return 0
+    more = plan.depth * _size(plan) - bytes_of
+    return -more // COPIED % TURN if more > 0 else 0
 
 
 def _size(plan: Plan) -> int:

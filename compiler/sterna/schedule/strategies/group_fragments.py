@@ -18,6 +18,7 @@ from sterna.ir import dtypes
 from sterna.ir.integer import ZERO, Atom, Int, as_int
 from sterna.ir.memory import BANKS, FRAGMENT, Memory
 from sterna.ir.remainders import rejoined
+from sterna.schedule.matrices import copied as copied_of
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, size, stored_apart
 from sterna.schedule.strategies.fragment_plan import (
@@ -28,9 +29,11 @@ from sterna.schedule.strategies.fragment_plan import (
     TURN,
     Plan,
     chosen,
+    free_runs,
     in_order,
     plan_of,
     right_of,
+    run_of,
     shared_bytes,
     with_image,
 )
@@ -40,9 +43,13 @@ from sterna.schedule.strategies.group_order import in_panels
 from sterna.schedule.strategies.warpgroups import by_warpgroups, copied, in_blocks
 from sterna.te import expr as E
 from sterna.te.axis import Axis
+from sterna.te.conditions import limits
 from sterna.te.expr import Load
 from sterna.te.layout import dense_strides
 from sterna.te.tensor import Kernel, Tensor
+
+#: Elements of a row of weights for each zero behind it: fragments are filled up all the same.
+MOST_FILLED = 3
 
 
 def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> Schedule | None:
@@ -61,12 +68,11 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     if plan.packed:
         s.pack(right_of(stage, plan.swapped).tensor.name, {}, [(d, "") for d in plan.packed])
     for load in E.loads(s.stages[acc].body):
-        with_aligned_rows(s, load, context)
+        with_aligned_rows(s, load, context, MOST_FILLED)
     names = {a: b.name for a, b in zip(stage.axes, s.stages[out].tensor.axes, strict=True)}
     inner = [a.name for a in plan.folded]
-    left, right, sums = s.as_matrices(
-        acc, [a.name for a in plan.batch], inner, plan.depth, plan.turned, plan.swapped
-    )  # fmt: skip
+    batch, run = [a.name for a in plan.batch], run_of(plan.folded, plan.intrinsic)
+    left, right, sums = s.as_matrices(acc, batch, inner, plan.depth, plan.turned, plan.swapped, run)
     if plan.in_memory:
         in_blocks(s, left)
         in_blocks(s, right)
@@ -92,7 +98,9 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         if plan.in_memory:
             copied(s, matrix, plan.groups, plan.threads)
         else:
-            brought(s, matrix, plan.subgroups, along, context)
+            along_depth = plan.turned[1] if matrix == right else not plan.turned[0]
+            beside = plan.beside.name if plan.beside is not None and matrix == left else ""
+            brought(s, matrix, plan.subgroups, along, context, free_runs(plan, along_depth), beside)
     return s
 
 
@@ -100,21 +108,29 @@ def _tasks(s: Schedule, out: str, names: dict[Axis, str], columns: Axis, plan: P
     """Cuts the output into tiles, whose elements the threads share, so many neighbours each; returns the axes of the
     tasks, and of the parts of a tile whose sums are in shared memory together."""
     batch = [names[a] for a in plan.batch if a.extent != 1]
+    beside = list[str]()
+    if plan.beside is not None:
+        at = batch.index(names[plan.beside])
+        batch[at], within = s.split(out, batch[at], plan.many)
+        beside.append(within)
     # What is left of a task's number beside an axis of one position is not seen to be all of it, by an open size.
     single = [names[a] for a in plan.batch if a.extent == 1]
-    s.reorder(out, *single, *batch, *(names[a] for a in plan.rows), names[columns])
+    s.reorder(out, *single, *batch, *beside, *(names[a] for a in plan.rows), names[columns])
     down, row = s.split(out, fused(s, out, [names[a] for a in plan.rows]), plan.tile[0], overhang=True)
     across, column = s.split(out, names[columns], plan.tile[1], overhang=True)
     part, row = s.split(out, row, plan.rows_at_once)
     tiles = in_panels(s, out, [down], across, *plan.panel)
-    s.reorder(out, *tiles, *single, part, row, column)
+    s.reorder(out, *batch, *tiles, *single, part, *beside, row, column)
     task = fused(s, out, [*batch, *tiles])
     s.parallel(out, task)
     s.unroll(out, part)
     if together > 1:
         column, lane = s.split(out, column, together)
         s.vectorize(out, lane)
-    order = rows_apart(s, out, [row, column], _runs(plan, columns), PADDING // SUM // together)
+    if beside:
+        order = by_rows(s, out, [row, column], beside[0], plan.tile[1] // together)
+    else:
+        order = rows_apart(s, out, [row, column], _runs(plan, columns), PADDING // SUM // together)
     by_threads(s, out, fused(s, out, order), plan.subgroups, plan.threads)
     return task, part
 
@@ -124,9 +140,10 @@ def _stored(s: Schedule, stored: str, plan: Plan, behind: int) -> None:
     free behind."""
     *batch, row, column = (a.name for a in s.stages[stored].tensor.axes)
     owned = _owned(s, stored, (row, column), (plan.rows_at_once, plan.tile[1]), plan)
-    s.reorder(stored, *batch, *owned.whole, *owned.owners, *owned.fragments, *owned.lanes)
+    batch, beside = _taken_apart(s, stored, batch, plan)
+    s.reorder(stored, *batch, *owned.whole, *owned.owners, *beside, *owned.fragments, *owned.lanes)
     s.bind(stored, fused(s, stored, owned.owners), "thread.y")
-    for axis in owned.fragments:
+    for axis in (*beside, *owned.fragments):
         s.unroll(stored, axis)
     s.from_tiles(stored, *owned.lanes)
     if behind:
@@ -139,10 +156,19 @@ def _behind_sums(plan: Plan, columns: Axis, together: int) -> int:
     width, padding = plan.tile[1], PADDING // SUM
     if plan.in_memory:
         return 2 * padding  # threads of eight rows store a pair each
-    if _runs(plan, columns) < TURN:
+    if _runs(plan, columns) < TURN and plan.beside is None:
         return padding
-    read = [n * together + lane for n in range(min(THREADS, BANKS // together)) for lane in range(together)]
-    return min((padding, 0), key=lambda more: waiting([n // width * (width + more) + n % width for n in read], SUM))
+    turn = min(THREADS, BANKS // together) * together
+    own = [n for n in range(turn * TURN) if n % width < size(columns.extent)]
+
+    def waits(more: int) -> int:
+        """The turns that wait where rows have so much behind them."""
+        turns: dict[int, list[int]] = {}
+        for n in own:
+            turns.setdefault(n // turn, []).append(n // width * (width + more) + n % width)
+        return sum(waiting(places, SUM) for places in turns.values())
+
+    return min((padding, 0), key=waits)
 
 
 def _runs(plan: Plan, columns: Axis) -> int:
@@ -151,26 +177,54 @@ def _runs(plan: Plan, columns: Axis) -> int:
     return plan.tile[1] * SUM // PADDING if size(columns.extent) % plan.tile[1] == 0 else TURN
 
 
-def brought(s: Schedule, matrix: str, subgroups: Sequence[int], length: int, context: Context) -> None:
+def brought(
+    s: Schedule,
+    matrix: str,
+    subgroups: Sequence[int],
+    length: int,
+    context: Context,
+    free: int = 0,
+    beside: str = "",
+) -> None:
     """Lets the threads bring a matrix, each a few neighbours by one copy where those are neighbours in memory and the
     tile; else element by element. Rows are padded to an odd number of runs.
 
     Args:
-        length: of a row.
+        length: of a row; free: runs behind it with which threads may copy rows in their order; 0: they may not.
+        beside: an axis along which rows lie side by side in memory; "": there is none.
     """
     t, body = s.stages[matrix].tensor, s.stages[matrix].body
     *axes, along = (a.name for a in t.axes)
-    run = COPIED // dtypes.size(t.dtype)
+    run, read = COPIED // dtypes.size(t.dtype), copied_of(body)
     even = length // run % 2 == 0
-    if isinstance(body, Load) and in_runs(body, t.axes[-1], run, context):
+    if isinstance(read, Load) and in_runs(read, t.axes[-1], run, context) and _in_whole_runs(body, t.axes[-1], run):
         along, _ = s.split(matrix, along, run)
-        order = rows_apart(s, matrix, [*axes, along], length // run) if even else [*axes, along]
+        order = [*axes, along]
+        if beside:
+            order = by_rows(s, matrix, [a for a in order if a != beside], beside, length // run)
+        elif even and not free:
+            order = rows_apart(s, matrix, order, length // run)
         by_threads(s, matrix, fused(s, matrix, order), subgroups)
         s.transfer(matrix, asynchronous=True)
     else:
         by_threads(s, matrix, fused(s, matrix, [*axes, along]), subgroups)
     if even:
-        s.pad_rows(matrix, run)
+        s.pad_rows(matrix, run * max(1, free))
+
+
+def by_rows(s: Schedule, stage: str, axes: Sequence[str], beside: str, many: int) -> list[str]:
+    """The axes of a stage, rows and what is along them last, in an order in which threads that access the device's
+    memory together have the same rows of all matrices that lie side by side, and those that access shared memory in a
+    turn have rows of one.
+
+    Args:
+        beside: the axis of the matrices; many: iterations along a row.
+    """
+    *lead, row, along = axes
+    outer, row = s.split(stage, row, max(1, 2 * TURN // many))
+    order = [*lead, outer, beside, row, along]
+    s.reorder(stage, *order)
+    return order
 
 
 def rows_apart(s: Schedule, stage: str, axes: Sequence[str], many: int, each: int = 1) -> list[str]:
@@ -212,6 +266,14 @@ def in_runs(load: Load, axis: Axis, run: int, context: Context) -> bool:
     return lane not in rest.symbols() and all(step % run == 0 for step in (rest.const, *rest.terms.values()))
 
 
+def _in_whole_runs(body: E.Expr | None, axis: Axis, run: int) -> bool:
+    """Whether zeros take the place of all neighbours along an axis, from a multiple of their number on, or of none."""
+    lane = Axis("lane", as_int(run))
+    known: dict[Atom, Int] = {axis: Axis("part", axis.extent // run).var * run + lane.var}
+    found = limits(body.condition) if isinstance(body, E.Select) else []
+    return found is not None and all(lane not in side.substitute(known).symbols() for pair in found for side in pair)
+
+
 def by_threads(s: Schedule, stage: str, elements: str, subgroups: Sequence[int], threads: int = THREADS) -> None:
     """Gives the elements of a stage to the threads of so many subgroups, neighbours to neighbours.
 
@@ -232,16 +294,27 @@ def _products(s: Schedule, sums: str, plan: Plan) -> str:
     step, within = s.split(sums, depth, plan.depth)
     times, word = s.split(sums, within, plan.terms)
     word, group = s.split(sums, word, plan.intrinsic.size("g"))
-    order = (*owned.whole, *owned.owners, *taps, step, times, *owned.fragments, *owned.lanes, word, group)
+    batch, beside = _taken_apart(s, sums, batch, plan)
+    fragments = (*beside, *owned.fragments)
+    order = (*owned.whole, *owned.owners, *taps, step, times, *fragments, *owned.lanes, word, group)
     s.reorder(sums, *batch, *order)
     s.bind(sums, fused(s, sums, owned.owners), "thread.y")
     step = fused(s, sums, [*taps, step])
-    for axis in (times, *owned.fragments):
+    for axis in (times, *fragments):
         s.unroll(sums, axis)
     if plan.buffers > 1:
         s.pipeline(sums, step, plan.buffers)
     s.tensorize(sums, *owned.lanes, word, group, plan.intrinsic.name)
     return step
+
+
+def _taken_apart(s: Schedule, stage: str, batch: Sequence[str], plan: Plan) -> tuple[list[str], list[str]]:
+    """The axes of a batch, and that of the matrices of one task, if it has several."""
+    if plan.beside is None:
+        return [*batch], []
+    kept, at = [*batch], plan.batch.index(plan.beside)
+    kept[at], within = s.split(stage, kept[at], plan.many)
+    return kept, [within]
 
 
 @dataclass(frozen=True)

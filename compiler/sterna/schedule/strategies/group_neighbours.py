@@ -165,16 +165,16 @@ def bring(
     s.bind(local, y, "thread.y")
 
 
-def with_aligned_rows(s: Schedule, load: E.Load, context: Context) -> E.Load:
+def with_aligned_rows(s: Schedule, load: E.Load, context: Context, most: int = MOST_PADDED) -> E.Load:
     """What is read of a constant whose rows begin at multiples of a sector of memory: with zeros behind each row where
-    they would not, and where that adds little; otherwise as it is."""
+    they would not, and where that adds little, one for so many elements at most; otherwise as it is."""
     device, tensor = context.target.threads, load.tensor
     source = next((p for p in s.kernel.params if p is tensor), None)
     if device is None or not device.access_bytes or source is None or len(source.shape) < 2:
         return load
     bits, own = dtypes.bits(source.dtype), int(source.shape[-1])
     more = -own % (8 * SECTOR // bits)
-    if bits < 8 or not more or own < MOST_PADDED * more or s.stored_tensor(source) is not source:
+    if bits < 8 or not more or own < most * more or s.stored_tensor(source) is not source:
         return load
     s.pad_rows(source.name, more)
     longer = (other for stage in s.stages.values() for other in E.loads(stage.body))

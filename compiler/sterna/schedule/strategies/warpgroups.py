@@ -14,13 +14,13 @@ from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, fused, product, size
 from sterna.schedule.strategies.fragment_plan import (
     BUFFERS,
-    MOST,
     Plan,
     buffers_of,
     is_along,
     multiplied_by,
     shared_bytes,
 )
+from sterna.schedule.strategies.fragment_tiles import MOST
 from sterna.te.tensor import Tensor
 
 #: Rows and columns of a task that may be tried.
