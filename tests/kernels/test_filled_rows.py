@@ -51,10 +51,10 @@ def filled(body: P.Stmt) -> bool:
         product(33, 24, 24, ("col", "col")),
         product(17, 16, 12, dtype="tf32"),
         convolution(5, 40, 24, 3, 1),
-        convolution(4, 8, 16, 3, 2),
+        grouped((3, 4, 4, 8, 8, 3, 2), "float16"),
         convolution(5, 24, 3, 1, 1),
     ],
-    ids=["rows", "columns on the right", "both", "TF32", "channels", "channels and taps of a line", "few columns"],
+    ids=["rows", "columns on the right", "both", "TF32", "channels", "groups of few channels", "few columns"],
 )
 def test_results(kernel: Kernel, tmp_path: Path) -> None:
     s = proposed(kernel)

@@ -183,7 +183,7 @@ def plan_of(kernel: Kernel, stage: Tensor, context: Context) -> Plan | None:
     found = intrinsic_of(context, types, rounding, turned)
     if found is None:
         return None
-    folded, packed = _folded(reduction, found), tuple[int, ...]()
+    folded, packed = _folded(reduction, found, fewest == FEW), tuple[int, ...]()
     assert found.tiles is not None
     if found.tiles.along_terms and not turned[1] and isinstance(b, Load) and any(b.tensor is p for p in kernel.params):
         other = intrinsic_of(context, types, rounding, (turned[0], True))
@@ -332,8 +332,9 @@ def with_image(plan: Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> Pla
     reach into the next one slide over both."""
     factor, _ = multiplied_by(stage, plan.swapped)
     given = isinstance(factor, Load) and any(factor.tensor is t for t in kernel.inputs)
-    runs = size(plan.folded[-1].extent) % (COPIED // _size(plan)) == 0
-    if not given or plan.turned[0] or len(plan.folded) < 2 or runs:
+    along = size(plan.folded[-1].extent) * _size(plan)
+    runs = along % COPIED == 0 and along >= SECTOR
+    if not given or plan.turned[0] or len(plan.folded) < 2 or runs or plan.many > 1:
         return plan
     assert isinstance(factor, Load)
     plans, within = [plan], product([a.extent for a in plan.rows[1:]])
@@ -393,9 +394,8 @@ def _depth(folded: Sequence[Axis], intrinsic: Intrinsic, tile: tuple[int, int]) 
     each, word, steps = dtypes.size(intrinsic.operands[0]), intrinsic.size("w"), _steps(folded, intrinsic)
     found = [n for n in MANY_STEPS if n * word * each <= ALONG and steps % n == 0]
     long = [axis.extent for axis in folded if axis.extent != 1]
-    # Windows that are gathered have no rows in memory.
-    gathered = len(long) > 1 and run_of(folded, intrinsic) == 1
-    even = gathered or product(long) * each % SECTOR == 0
+    # Windows are gathered, and no row of theirs lies in memory.
+    even = len(long) > 1 or product(long) * each % SECTOR == 0
     whole = [n for n in found if (even and n * word * each % SECTOR == 0) or n == steps]
     if whole:
         return word * max(whole)
@@ -407,14 +407,15 @@ def _depth(folded: Sequence[Axis], intrinsic: Intrinsic, tile: tuple[int, int]) 
     return at_once if not even and at_once % word == 0 and at_once * each < LONGEST else word * max(found)
 
 
-def _folded(reduction: Reduce, intrinsic: Intrinsic) -> tuple[Axis, ...]:
+def _folded(reduction: Reduce, intrinsic: Intrinsic, grouped: bool) -> tuple[Axis, ...]:
     """The last reduced axes, as many as are a sector of memory, where they are runs that threads copy and fragments
-    are mostly full of them, such as the channels of a convolution; else all together."""
+    are mostly full of them, such as the channels of a convolution; else all together. Windows that overlap within a
+    sector are better brought as an image, where they are not those of groups."""
     words, sector = intrinsic.size("w"), SECTOR // dtypes.size(intrinsic.operands[0])
     for n in range(len(reduction.axes) - 1, 0, -1):
         folded = tuple(reduction.axes[n:])
         terms = product([a.extent for a in folded])
-        even = terms % words == 0 or run_of(folded, intrinsic) > 1
+        even = terms % words == 0 or (run_of(folded, intrinsic) > 1 and (n == len(reduction.axes) - 1 or grouped))
         if even and terms >= sector and terms >= MOSTLY * words * ceil(terms / words):
             return folded
     return tuple(reduction.axes)

@@ -71,7 +71,8 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         with_aligned_rows(s, load, context, MOST_FILLED)
     names = {a: b.name for a, b in zip(stage.axes, s.stages[out].tensor.axes, strict=True)}
     inner = [a.name for a in plan.folded]
-    batch, run = [a.name for a in plan.batch], run_of(plan.folded, plan.intrinsic)
+    # From an image elements are gathered one by one, so that they wait for no bank.
+    batch, run = [a.name for a in plan.batch], 1 if plan.image is not None else run_of(plan.folded, plan.intrinsic)
     left, right, sums = s.as_matrices(acc, batch, inner, plan.depth, plan.turned, plan.swapped, run)
     if plan.in_memory:
         in_blocks(s, left)
