@@ -63,3 +63,12 @@ def test_neighbouring_elements_are_vectors_and_what_is_left(extent: int) -> None
 def test_what_the_next_iteration_reads_stays_one_after_the_other() -> None:
     # All that becomes vectors is the loop that fills the sums with zeros.
     assert _vectors(finish(in_lanes(_sums(64, 1), lambda bits: 256 // bits))) == 1
+
+
+@pytest.mark.parametrize(
+    ("extent", "before", "arrays"), [(5, 0, 0), (8, 0, 0), (12, 0, 0), (64, 0, 1), (9, 1, 1), (3, 0, 1)]
+)
+def test_a_few_vectors_of_the_stack_are_held_in_registers(extent: int, before: int, arrays: int) -> None:
+    """Where all that is written and read are the same ones; what one element of is asked for stays an array."""
+    function = finish(in_lanes(_sums(extent, before), lambda bits: 256 // bits))
+    assert sum(isinstance(s, P.Alloc) for s in P.walk(function.body)) == arrays

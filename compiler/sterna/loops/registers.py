@@ -2,21 +2,28 @@
 
 After unrolling every index into such a buffer must be constant, and its accesses must agree on how it is cut into
 vectors; anything else is refused (E0304), because an array of accumulators that stays in memory costs a factor of four.
+
+An array on the stack of which the same holds, and which is a few vectors, is held in registers, too: a part of a vector
+that is read right after it was written in pieces is waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int
+from sterna.ir.memory import STACK
 from sterna.loops import program as P
 from sterna.loops.values import joined
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 from sterna.te.position import rewrite_all, rewrite_index
+
+#: Vectors of an array on the stack that registers hold, at most.
+_MOST_HELD = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,8 @@ def promote_registers(function: P.Function) -> P.Function:
     variables: dict[P.Buffer, dict[int, P.Variable]] = {}
     widest: dict[P.Variable, int] = {}
     accesses: dict[P.Buffer, set[_Access]] = {}
-    for access in _accesses(function):
+    small = _small_arrays(function)
+    for access in _accesses(function, small):
         accesses.setdefault(access.buffer, set()).add(access)
     for buffer, group in accesses.items():
         variables[buffer] = _cut(function, buffer, group)
@@ -64,8 +72,9 @@ class _Promotion:
 
     def load(self, node: Expr) -> Expr | None:
         """A load of a variable as its value."""
-        if not isinstance(node, E.Load) or not isinstance(node.tensor, P.Buffer) or not node.tensor.scope.is_variables:
+        if not isinstance(node, E.Load) or node.tensor not in self.variables:
             return None
+        assert isinstance(node.tensor, P.Buffer)
         start, cut = int(node.indices[0]), self.variables[node.tensor]
         variable = cut[start]
         read = _read(variable)
@@ -92,14 +101,14 @@ class _Promotion:
         return rewrite_index(index, self.value)
 
     def statement(self, s: P.Stmt) -> P.Stmt:
-        if isinstance(s, P.Alloc) and s.buffer.scope.is_variables:
+        if isinstance(s, P.Alloc) and (s.buffer.scope.is_variables or s.buffer in self.variables):
             named = dict.fromkeys(
                 v for _, v in sorted(self.variables.get(s.buffer, {}).items(), key=lambda item: item[0])
             )
             return P.Seq(tuple(P.Declare(v) for v in named))
         if isinstance(s, P.Store):
             value = self.value(s.value)
-            if not s.buffer.scope.is_variables:
+            if s.buffer not in self.variables:
                 return s.changed(value=value, index=self.place(s.index))
             cut = self.variables[s.buffer]
             variable = cut[int(s.index)]
@@ -128,12 +137,47 @@ def _start(cut: dict[int, P.Variable], variable: P.Variable) -> int:
     return min(start for start, v in cut.items() if v is variable)
 
 
-def _accesses(function: P.Function) -> Iterator[_Access]:
+def _small_arrays(function: P.Function) -> set[P.Buffer]:
+    """Arrays on the stack of which the same few vectors are written and read, and nothing else."""
+    statements = list(P.walk(function.body))
+    vectors: dict[P.Buffer, dict[int, tuple[int, int | None]]] = {
+        s.buffer: {} for s in statements if isinstance(s, P.Alloc) and s.buffer.scope is STACK
+    }
+    if not vectors:
+        return set()
+
+    def see(buffer: object, index: Int, lanes: int, stride: int, active: int | None) -> None:
+        if isinstance(buffer, P.Buffer) and buffer in vectors:
+            same = index.is_const and stride == 1 and lanes > 1
+            if not same or vectors[buffer].setdefault(int(index), (lanes, active)) != (lanes, active):
+                del vectors[buffer]
+
+    for s in statements:
+        if isinstance(s, P.Store):
+            see(s.buffer, s.index, s.value.lanes, s.stride, s.active)
+        elif not isinstance(s, P.Alloc):
+            for touched in set(P.touched(s)) - {load.tensor for load in P.own_loads(s)}:
+                vectors.pop(touched, None)
+        for load in P.own_loads(s):
+            see(load.tensor, load.indices[0], load.lanes, load.stride, load.active)
+    return {buffer for buffer, found in vectors.items() if len(found) <= _MOST_HELD and not _overlap(found)}
+
+
+def _overlap(vectors: dict[int, tuple[int, int | None]]) -> bool:
+    ends = [start + (lanes if active is None else active) for start, (lanes, active) in sorted(vectors.items())]
+    return any(end > start for end, start in zip(ends, sorted(vectors)[1:], strict=False))
+
+
+def _accesses(function: P.Function, small: Set[P.Buffer]) -> Iterator[_Access]:
+    def held(buffer: object) -> bool:
+        return isinstance(buffer, P.Buffer) and (buffer.scope.is_variables or buffer in small)
+
     for s in P.walk(function.body):
-        if isinstance(s, P.Store) and s.buffer.scope.is_variables:
+        if isinstance(s, P.Store) and held(s.buffer):
             yield _access(function, s.buffer, s.index, s.value.lanes, s.stride, s.active, store=True)
         for load in P.own_loads(s):
-            if isinstance(load.tensor, P.Buffer) and load.tensor.scope.is_variables:
+            if held(load.tensor):
+                assert isinstance(load.tensor, P.Buffer)
                 yield _access(function, load.tensor, load.indices[0], load.lanes, load.stride, load.active)
 
 
