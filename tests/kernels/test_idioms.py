@@ -95,3 +95,24 @@ def test_a_target_has_those_of_its_features() -> None:
     assert has("cuda-sm90", "widen", "float16", 1)
     assert has("cuda-sm90", "narrow", "float16", 1)
     assert not has("cortex-m4", "maximum", "float32", 1)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+@pytest.mark.parametrize("name", LEVELS)
+def test_parts_of_every_length(name: str, dtype: str) -> None:
+    """What of a vector is left behind the last whole one, and what lies behind that is not read."""
+    target = load_target(name)
+    if not features(target) <= features(host()):
+        pytest.skip("this processor lacks what the level has")
+    lanes = 16 // np.dtype(dtype).itemsize
+    x = placeholder("x", (3 * lanes,), dtype)
+    outputs = tuple(compute(f"y{n}", (n,), lambda i, n=n: x[i + (3 * lanes - n)]) for n in range(lanes + 1, 2 * lanes))
+    schedule = Schedule(Kernel("k", (x,), (), outputs))
+    for output in outputs:
+        (axis,) = schedule.stages[output.name].leaves
+        schedule.split(output.name, axis, lanes)
+        schedule.vectorize(output.name, f"{axis}.i")
+    feeds = {"x": np.random.default_rng(0).integers(0, 100, 3 * lanes).astype(dtype)}
+    found = run_schedule(schedule, feeds, (), "c", target=target)
+    for output in outputs:
+        np.testing.assert_array_equal(found[output.name], feeds["x"][-int(output.shape[0]) :])

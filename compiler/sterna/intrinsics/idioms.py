@@ -350,6 +350,29 @@ def _sign_flips() -> Iterable[Idiom]:
             )  # fmt: skip
 
 
+#: How clang's built-in functions for x86 spell integers.
+_CHARS = {8: "char", 16: "short"}
+#: A part of a vector of 16 bytes as two numbers of 8, of whose bytes some are loaded twice.
+_IN_HALVES = (
+    "typedef uint64_t halves __attribute__((vector_size(16)));",
+    "const unsigned n = (unsigned)$b * (unsigned)sizeof(*$a);",
+    "const char *p = (const char *)$a;",
+    "uint64_t first = 0, last = 0;",
+    "if (n > 8) {",
+    "  __builtin_memcpy(&first, p, 8);",
+    "  __builtin_memcpy(&last, p + n - 8, 8);",
+    "  last >>= (16 - n) * 8;",
+    "} else if (n > 4) {",
+    "  uint32_t low, high;",
+    "  __builtin_memcpy(&low, p, 4);",
+    "  __builtin_memcpy(&high, p + n - 4, 4);",
+    "  first = low | (uint64_t)(high >> (8 - n) * 8) << 32;",
+    "} else {",
+    "  __builtin_memcpy(&first, p, n);",
+    "}",
+)
+
+
 def _partial_loads() -> Iterable[Idiom]:
     """A part of a vector by one load with a mask, where C would load and join several pieces; with Helium, which has no
     shorter vectors, also what is as long as one."""
@@ -373,6 +396,21 @@ def _partial_loads() -> Iterable[Idiom]:
                 c=f"($T){name}((const void *)$a, (floats){{0}}, (uint{max(lanes, 8)}_t)((1u << $b) - 1))",
                 c_before=("typedef float floats __attribute__((vector_size($bytes)));",),
                 c_when=f"__has_builtin({name})",
+            )  # fmt: skip
+    for width, letters, kinds in ((8, "qi", ("int8", "uint8")), (16, "hi", ("int16", "uint16"))):
+        for dtype in kinds:
+            for bits in (128, 256, 512):
+                lanes, name = bits // width, f"__builtin_ia32_loaddqu{letters}{bits}_mask"
+                yield Idiom(
+                    "load_part", dtype, lanes, (("avx512bw", "avx512vl"),),
+                    c=f"($T){name}((const void *)$a, (parts){{0}}, (uint{max(lanes, 8)}_t)((UINT64_C(1) << $b) - 1))",
+                    c_before=(f"typedef {_CHARS[width]} parts __attribute__((vector_size($bytes)));",),
+                    c_when=f"__has_builtin({name})",
+                )  # fmt: skip
+            # Otherwise C takes up to four pieces, and shuffles of them apart again. The first and the last half meet.
+            yield Idiom(
+                "load_part", dtype, 128 // width, (("sse2",), ("aarch64",), ("simd128",)),
+                c="($T)(halves){first, last}", c_before=_IN_HALVES,
             )  # fmt: skip
 
 
