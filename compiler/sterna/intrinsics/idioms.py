@@ -275,15 +275,17 @@ def _products() -> Iterable[Idiom]:
     )  # fmt: skip
 
 
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _order(numbers: Iterable[int]) -> str:
+    return ", ".join(f"i32 {k}" for k in numbers)
+
+
 def _nearest() -> Iterable[Idiom]:
     """The nearest bytes to floats on 64-bit ARM: rounded, halves to even (fcvtns), then saturated to 16 bits, the zero
     point added there, and saturated to 8. A NaN is made the least number first (fmaxnm)."""
-
-    def listed(numbers: Iterable[int]) -> str:
-        return ", ".join(map(str, numbers))
-
-    def order(numbers: Iterable[int]) -> str:
-        return ", ".join(f"i32 {k}" for k in numbers)
 
     vectors = (
         *(("bytes", "int8_t", 16), ("byte_half", "int8_t", 8), ("floats", "float", 16)),
@@ -299,13 +301,13 @@ def _nearest() -> Iterable[Idiom]:
                 lane = range(4 * n, 4 * n + 4)
                 number = f"(bytes)__builtin_neon_vmaxnmq_v((bytes)f{n}, (bytes)least, 41)"
                 c += [
-                    f"const floats f{n} = __builtin_shufflevector($a, $a, {listed(lane)});",
+                    f"const floats f{n} = __builtin_shufflevector($a, $a, {_listed(lane)});",
                     f"const words i{n} = (words)__builtin_neon_vcvtnq_s32_v({number}, 34);",
                     f"const short_half h{n} = (short_half)__builtin_neon_vqmovn_v((bytes)i{n}, 1);",
                 ]
                 vector = f"<{lanes} x float>"
                 llvm += [
-                    f"f{n} = shufflevector {vector} {{a}}, {vector} poison, <4 x i32> <{order(lane)}>",
+                    f"f{n} = shufflevector {vector} {{a}}, {vector} poison, <4 x i32> <{_order(lane)}>",
                     f"m{n} = call <4 x float> @llvm.aarch64.neon.fmaxnm.v4f32(<4 x float> {{f{n}}}, <4 x float> {{b}})",
                     f"i{n} = call <4 x i32> @llvm.aarch64.neon.fcvtns.v4i32.v4f32(<4 x float> {{m{n}}})",
                     f"h{n} = call <4 x i16> @llvm.aarch64.neon.sqxtn.v4i16(<4 x i32> {{i{n}}})",
@@ -313,24 +315,95 @@ def _nearest() -> Iterable[Idiom]:
             for n in halves:
                 # Of four numbers the upper half of a vector is the lower one again.
                 first, second = 2 * n, min(2 * n + 1, len(quarters) - 1)
-                both = f"(shorts)__builtin_shufflevector(h{first}, h{second}, {listed(range(8))})"
+                both = f"(shorts)__builtin_shufflevector(h{first}, h{second}, {_listed(range(8))})"
                 c += [
                     f"const shorts w{n} = __builtin_elementwise_add_sat({both}, (shorts){{0}} + (int16_t)$b);",
                     f"const byte_half p{n} = (byte_half)__builtin_neon_{c_narrow}((bytes)w{n}, {code});",
                 ]
-                whole = order(range(8))
+                whole = _order(range(8))
                 llvm += [
                     f"j{n} = shufflevector <4 x i16> {{h{first}}}, <4 x i16> {{h{second}}}, <8 x i32> <{whole}>",
                     f"w{n} = call <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16> {{j{n}}}, <8 x i16> {{c}})",
                     f"p{n} = call <8 x i8> @llvm.aarch64.neon.{narrow}.v8i8(<8 x i16> {{w{n}}})",
                 ]
-            joined = order(range(lanes))
+            joined = _order(range(lanes))
             llvm.append(f"r = shufflevector <8 x i8> {{p0}}, <8 x i8> {{p{last}}}, <{lanes} x i32> <{joined}>")
             least = f"const floats least = (floats){{0}} + (float)({low} - $b);"
             yield Idiom(
                 "nearest", dtype, lanes, (("aarch64",),), c_when="defined(__clang__)", c_before=(*types, least, *c),
-                c=f"($T)__builtin_shufflevector(p0, p{last}, {listed(range(lanes))})", llvm=tuple(llvm),
+                c=f"($T)__builtin_shufflevector(p0, p{last}, {_listed(range(lanes))})", llvm=tuple(llvm),
             )  # fmt: skip
+
+
+#: The bits of 2147483520, the greatest float32 below 2**31.
+_GREATEST = 0x4EFFFFFF
+
+
+def _nearest_on_x86() -> Iterable[Idiom]:
+    """The same with SSE2 and AVX2. What is too large for 32 bits is made the greatest number that is not: conversions
+    give the least integer for it; so they do for NaN, which minps lets pass as its second operand."""
+    vectors = (
+        *(("bytes", "char", 16), ("floats", "float", 16), ("words", "int32_t", 16), ("shorts", "int16_t", 16)),
+        *(("wide_floats", "float", 32), ("wide_words", "int32_t", 32), ("wide_shorts", "int16_t", 32)),
+    )
+    types = [f"typedef {element} {name} __attribute__((vector_size({size})));" for name, element, size in vectors]
+    for width, feature, minimum, convert in (
+        (8, "avx2", "avx.min.ps.256", "avx.cvt.ps2dq.256"),
+        (4, "sse2", "sse.min.ps", "sse2.cvtps2dq"),
+    ):
+        wide, suffix = ("wide_", "256") if width == 8 else ("", "")
+        for dtype, pack in (("int8", "packsswb"), ("uint8", "packuswb")):
+            for lanes in (width, 2 * width, *((16,) if width == 4 else ())):
+                count = lanes // width
+                vector, part = f"<{lanes} x float>", f"<{width} x float>"
+                c = [f"const {wide}floats most = ({wide}floats){{0}} + 2147483520.0f;"]
+                llvm = [f"most = bitcast <{width} x i32> <{', '.join([f'i32 {_GREATEST}'] * width)}> to {part}"]
+                for n in range(count):
+                    lane = range(width * n, width * (n + 1))
+                    c += [
+                        f"const {wide}floats f{n} = __builtin_shufflevector($a, $a, {_listed(lane)});",
+                        f"const {wide}floats m{n} = ({wide}floats)__builtin_ia32_minps{suffix}(most, f{n});",
+                        f"const {wide}words i{n} = ({wide}words)__builtin_ia32_cvtps2dq{suffix}(m{n});",
+                    ]
+                    llvm += [
+                        f"f{n} = shufflevector {vector} {{a}}, {vector} poison, <{width} x i32> <{_order(lane)}>",
+                        f"m{n} = call {part} @llvm.x86.{minimum}({part} {{most}}, {part} {{f{n}}})",
+                        f"i{n} = call <{width} x i32> @llvm.x86.{convert}({part} {{m{n}}})",
+                    ]
+                # Quarters of four words each, in order.
+                quarters = []
+                for q in range(max(1, lanes // 4)):
+                    if width == 4:
+                        quarters.append(f"i{q}")
+                        continue
+                    lane = range(4 * (q % 2), 4 * (q % 2) + 4)
+                    c.append(f"const words q{q} = __builtin_shufflevector(i{q // 2}, i{q // 2}, {_listed(lane)});")
+                    llvm.append(
+                        f"q{q} = shufflevector <8 x i32> {{i{q // 2}}}, <8 x i32> poison, <4 x i32> <{_order(lane)}>"
+                    )
+                    quarters.append(f"q{q}")
+                halves = max(1, len(quarters) // 2)
+                for n in range(halves):
+                    first, second = quarters[2 * n], quarters[min(2 * n + 1, len(quarters) - 1)]
+                    c += [
+                        f"const shorts h{n} = (shorts)__builtin_ia32_packssdw128({first}, {second});",
+                        f"const shorts w{n} = __builtin_elementwise_add_sat(h{n}, (shorts){{0}} + (int16_t)$b);",
+                    ]
+                    words = f"<4 x i32> {{{first}}}, <4 x i32> {{{second}}}"
+                    llvm += [
+                        f"h{n} = call <8 x i16> @llvm.x86.sse2.packssdw.128({words})",
+                        f"w{n} = call <8 x i16> @llvm.sadd.sat.v8i16(<8 x i16> {{h{n}}}, <8 x i16> {{c}})",
+                    ]
+                last = halves - 1
+                c.append(f"const bytes p = (bytes)__builtin_ia32_{pack}128(w0, w{last});")
+                both = f"<8 x i16> {{w0}}, <8 x i16> {{w{last}}}"
+                llvm.append(f"p = call <16 x i8> @llvm.x86.sse2.{pack}.128({both})")
+                order = _order(range(lanes))
+                llvm.append(f"r = shufflevector <16 x i8> {{p}}, <16 x i8> poison, <{lanes} x i32> <{order}>")
+                yield Idiom(
+                    "nearest", dtype, lanes, ((feature,),), c_when="defined(__clang__)", c_before=(*types, *c),
+                    c=f"($T)__builtin_shufflevector(p, p, {_listed(range(lanes))})", llvm=tuple(llvm),
+                )  # fmt: skip
 
 
 def _sign_flips() -> Iterable[Idiom]:
@@ -416,6 +489,7 @@ def _partial_loads() -> Iterable[Idiom]:
 
 IDIOMS: tuple[Idiom, ...] = (
     *_fused(), *_extrema(), *_conversions(), *_helium_floats(), *_byte_conversions(), *_products(), *_nearest(),
+    *_nearest_on_x86(),
     *_sign_flips(), *_partial_loads(),
 )  # fmt: skip
 #: Where a part of a vector is loaded or stored by one instruction with a mask: least bits of an element, and the

@@ -311,12 +311,19 @@ class Target:
             return frozenset()
         if machine in ("aarch64", "arm64"):
             return frozenset(("nearest", "round_shift"))
+        if machine == "x86_64" and self.vector_bits <= 256:  # wider ones saturate as they narrow
+            return frozenset(("nearest",))
         return frozenset(("round_shift",)) if machine.startswith("thumbv8.1m") else frozenset()
 
     @property
     def rounds_bytes(self) -> bool:
         """Whether it has instructions that round vectors of floats to integers and saturate those to bytes."""
         return "nearest" in self.rounded
+
+    @property
+    def widens_products(self) -> bool:
+        """Whether it multiplies either half of a register of 8 or 16 bits into twice as many."""
+        return "round_shift" in self.rounded and self.rounds_bytes
 
     @property
     def alignment(self) -> int:

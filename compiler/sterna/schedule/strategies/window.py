@@ -70,7 +70,7 @@ def byte_lanes(stage: Tensor, kernel: Kernel, context: Context) -> int:
     wide = 2 * lanes
     reads = stage.reads()
     bytes_only = all(dtypes.bits(load.dtype) == 8 for load in reads) and dtypes.bits(kernel.outputs[0].dtype) == 8
-    return wide if context.target.rounds_bytes and bytes_only and size(stage.axes[-1].extent) % wide == 0 else lanes
+    return wide if context.target.widens_products and bytes_only and size(stage.axes[-1].extent) % wide == 0 else lanes
 
 
 def channel_steps(stage: Tensor, context: Context) -> bool:
