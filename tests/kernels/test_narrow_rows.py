@@ -120,9 +120,29 @@ def test_positions_are_found_in_vectors_of_32_bits(target: str, lanes: int) -> N
     assert _widest(_graph(_found, "uint8", (40, 640))[0], target) == lanes
 
 
+def _narrowed(b: Builder, x: Value, a: np.ndarray) -> tuple[Value, np.ndarray]:
+    return b.add("cast", x, to="uint8"), a.astype(np.uint8)
+
+
+def _rounded(b: Builder, x: Value, a: np.ndarray) -> tuple[Value, np.ndarray]:
+    y = b.add("round_to_integer", b.add("cast", x, to="float32"), to="uint8", zero=3)
+    return y, np.clip(a.astype(np.int32) + 3, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("target", "moved", "rounded"),
+    [("x86-64-v2", 16, 8), ("x86-64-v3", 16, 16), ("x86-64-v4", 16, 16), ("arm64", 16, 8), ("browser", 16, 4),
+     ("cortex-m55", 4, 1)],
+)  # fmt: skip
+def test_what_is_narrowed_is_stored_in_whole_registers(target: str, moved: int, rounded: int) -> None:
+    """Integers that are moved into fewer bits; floats that instructions round to bytes two vectors at a time."""
+    assert _widest(_graph(_narrowed, "int32", (4, 640))[0], target) == moved
+    assert _widest(_graph(_rounded, "float32", (4, 640))[0], target) == rounded
+
+
 CASES: list[Any] = [
-    _same, _padded, _reversed, _every_second, _transposed, _greatest, _greatest_of_columns, _pooled,
-    _found
+    _narrowed, _rounded, _same, _padded, _reversed, _every_second, _transposed, _greatest, _greatest_of_columns,
+    _pooled, _found
 ]  # fmt: skip
 
 

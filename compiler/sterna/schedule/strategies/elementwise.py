@@ -153,7 +153,8 @@ def _loops(s: Schedule, out: str, context: Context, alone: bool) -> None:
 
 def _row_lanes(s: Schedule, out: str, parts: bool, context: Context) -> int:
     """Lanes of a row whose elements lie side by side: those of the widest values that it is computed from, so that
-    bytes fill registers, too; twice those of floats that are rounded to bytes; those of 32 bits where a row is less.
+    bytes fill registers, too, what integers are narrowed to among them; twice those of floats that are rounded to
+    bytes; those of 32 bits where a row is less.
 
     Args:
         parts: whether the parts of the row ask for no position.
@@ -164,10 +165,18 @@ def _row_lanes(s: Schedule, out: str, parts: bool, context: Context) -> int:
     asked = {id(n) for c in conditions if any(isinstance(n, E.IndexValue) for n in c.children()) for n in c.children()}
     bits = max((dtypes.bits(n.dtype) for n in E.walk(body) if not (parts and id(n) in asked)), default=32)
     wide = context.target.lanes(max(bits, dtypes.bits(state.tensor.dtype)))
+    if context.target.interleaves and _only_narrows(body):
+        wide = max(lanes, min(MOST_SQUARED, context.target.lanes(dtypes.bits(body.dtype))))
     if context.target.rounds_bytes and isinstance(state.body, E.Nearest):
         wide = 2 * lanes  # instructions narrow two vectors at once
     near = all(_is_near(load, last, context) for load in expanded_loads(s, state.body))
     return wide if near and wide > lanes and size(last.extent) >= wide else lanes
+
+
+def _only_narrows(body: E.Expr) -> bool:
+    """Whether integers are moved into fewer bits: several of their vectors make one, which is stored at once."""
+    moved = isinstance(body, E.Cast) and isinstance(body.a, E.Load)
+    return moved and dtypes.is_integer(body.dtype) and dtypes.is_integer(body.a.dtype)  # type: ignore[attr-defined]
 
 
 def _is_near(load: E.Load, axis: Axis, context: Context) -> bool:
