@@ -264,8 +264,8 @@ def _stored_lanes(s: Schedule, out: str, intrinsic: Intrinsic, columns: int, con
     lanes, target = intrinsic.lanes, context.target
     if intrinsic.rows > 1 or intrinsic.lanes == 1:
         lanes = min(columns, target.lanes(32))
-    twice = target.rounds_bytes and dtypes.bits(s.stages[out].tensor.dtype) == 8
-    return 2 * target.lanes(32) if twice and columns % (2 * target.lanes(32)) == 0 else lanes
+    narrowed = 2 * target.lanes(32) if target.rounds_bytes and dtypes.bits(s.stages[out].tensor.dtype) == 8 else 0
+    return narrowed if narrowed > lanes and columns % narrowed == 0 else lanes
 
 
 def _by_lane(fit: _Fit, context: Context) -> int:
