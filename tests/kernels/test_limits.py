@@ -80,3 +80,28 @@ def test_a_limit_is_an_extremum(relation: str, limit: float, numbers: list[float
     function = finish(lower(schedule), Arithmetic(comparisons=False))
     assert not comparisons(function)
     np.testing.assert_array_equal(result(function, numbers), result(lower(schedule), numbers))
+
+
+def leaky(slope: float) -> Schedule:
+    x = placeholder("x", (24,))
+    body = lambda i: E.select(x[i] < 0.0, slope * x[i], x[i])  # noqa: E731
+    return in_vectors(Kernel("k", (x,), (), (compute("y", x.shape, body),)))
+
+
+@pytest.mark.parametrize("slope", [0.01, 0.3, 0.999])
+def test_a_leaky_rectifier_is_the_greater_of_both(slope: float) -> None:
+    """Bit for bit, of infinities, subnormal numbers and both zeros, too."""
+    schedule = leaky(slope)
+    assert not compares_floats(schedule.kernel)
+    function = finish(lower(schedule), Arithmetic(comparisons=False))
+    assert not comparisons(function)
+    x = np.concatenate([[np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, -3e38], np.linspace(-2, 2, 16)])
+    found, want = (result(each, x) for each in (function, finish(lower(schedule))))
+    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(np.signbit(found[1:]), np.signbit(want[1:]))
+
+
+@pytest.mark.parametrize("slope", [0.0, -0.5, 1.5])
+def test_other_slopes_are_compared(slope: float) -> None:
+    """0 times infinity is no number, and the others are the lesser below 0."""
+    assert compares_floats(leaky(slope).kernel)

@@ -20,6 +20,7 @@ from sterna.te.division import is_quotient
 from sterna.te.expr import Expr, Load, Reduce
 from sterna.te.layout import dense_strides
 from sterna.te.position import rewrite_index
+from sterna.te.rectifiers import is_leaky
 from sterna.te.tensor import Kernel, Tensor
 
 #: Bytes of a cache line, of every target that has an L1.
@@ -122,9 +123,13 @@ def scales_longs(kernel: Kernel) -> bool:
 
 def compares_floats(kernel: Kernel) -> bool:
     """Whether a stage compares floats, or rounds or converts them, which comparisons are part of."""
-    return any(
-        dtypes.is_float(t.dtype) if t.body is None else any(_compares(n) for n in E.walk(t.body)) for t in kernel.stages
-    )
+    return any(dtypes.is_float(t.dtype) if t.body is None else _asks(t.body) for t in kernel.stages)
+
+
+def _asks(body: E.Expr) -> bool:
+    nodes = list(E.walk(body))
+    extrema = {n.condition for n in nodes if isinstance(n, E.Select) and is_leaky(n)}
+    return any(_compares(n) and n not in extrema for n in nodes)
 
 
 def _compares(node: E.Expr) -> bool:
