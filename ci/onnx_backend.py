@@ -1,7 +1,7 @@
 """Runs ONNX's own backend test suite: each case compiled, loaded and run in a process of its own.
 
     ci/onnx-backend                         every case, LLVM generator; a table per operator
-    ci/onnx-backend --generator c --part 0/6
+    ci/onnx-backend --generator c --part 0/10
     ci/onnx-backend --kind node --match '^test_conv' --show
     ci/onnx-backend --target opencl         every kernel that the device can do, on the device
     ci/onnx-backend --target webgpu --on chromium --kind node

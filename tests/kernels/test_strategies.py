@@ -38,7 +38,7 @@ TARGETS: dict[str, tuple[str, Target]] = {
     "plain": ("c", replace(host(), dialect="plain", vector_bits=0)),
     "shared": ("llvm", replace(host(), cores=4, share_cycles=1)),
 }
-EXAMPLES = {"c": 3, "llvm": 8, "narrow": 5, "by lane": 4, "plain": 2, "shared": 5}
+EXAMPLES = {"c": 2, "llvm": 5, "narrow": 3, "by lane": 3, "plain": 1, "shared": 3}
 #: More examples than the suite has time for, different ones in every run.
 MORE = int(os.environ.get("STERNA_EXAMPLES", "1"))
 

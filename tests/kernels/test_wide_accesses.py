@@ -209,8 +209,7 @@ def test_long_sums_of_neighbours(depth: int, columns: int, dtype: str) -> None:
     assert found.coalesced == found.accesses
 
 
-@pytest.mark.parametrize("subgroup", [1, 32])
-@pytest.mark.parametrize(("rows", "length"), [(4096, 96), (4200, 17), (5000, 64)])
+@pytest.mark.parametrize(("rows", "length", "subgroup"), [(4096, 96, 32), (4200, 17, 1), (5000, 64, 32)])
 def test_many_rows_are_read_in_runs(rows: int, length: int, subgroup: int) -> None:
     """Several threads have a row, also of so many rows that each thread could have one: what threads side by side read
     lies side by side."""
