@@ -21,7 +21,7 @@ from sterna.libraries import build_libraries, write_source
 from sterna.ops import infer
 from sterna.ops.formulas import HALF
 from sterna.options import WEIGHTS, Options
-from sterna.passes import byte_signs, chains, dumps, group_operands, place, scale_in_integers
+from sterna.passes import byte_signs, chains, dumps, group_operands, implicit_padding, place, scale_in_integers
 from sterna.passes import check_sizes as sizes
 from sterna.passes import halve_weights as halve
 from sterna.passes import narrow_products as narrow
@@ -310,6 +310,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("views", _views, (("views", dumps.views_text),), checks.verify_views),
     Pass("fuse", _fuse, (("fuse", dumps.groups_text),), checks.verify_groups),
     Pass("join", join, (("join", dumps.groups_text),), checks.verify_groups),
+    Pass("pad-implicitly", implicit_padding.pad_implicitly, (("pad-implicitly", dumps.groups_text),),
+         checks.verify_groups, implicit_padding.applies),
     Pass("chains", _chains, (("chains", dumps.groups_text),), checks.verify_groups, chains.applies),
     Pass("recompute", recompute, (("recompute", dumps.groups_text),), checks.verify_groups),
     Pass(

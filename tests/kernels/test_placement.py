@@ -46,8 +46,8 @@ def compiled(source: Any, **settings: Any) -> Compiled:
 def test_kernels_of_several_outputs_have_the_threads_of_all() -> None:
     """The border of a padded tensor is written by a thread for each element of every box, not by one."""
     graph = parser.parse_graph("""
-        agraph (float[1, 4, 64, 64] x, float[8, 4, 3, 3] w) => (float[1, 8, 64, 64] y)
-        { y = Conv <pads = [1, 1, 1, 1]> (x, w) }""")
+        agraph (float[1, 64, 64, 8] x) => (float[1, 66, 66, 8] y)
+        { pads = Constant <value = int64[8] {0, 1, 1, 0, 0, 1, 1, 0}> ()  y = Pad (x, pads) }""")
     target, calls = load_target(DEVICE), imported(helper.make_model(graph)).sequence.calls
     (border,) = (call for call in calls if call.name.endswith(":border"))
     assert target.device is not None
@@ -243,8 +243,9 @@ LOOP = """agraph (int64 trips, float[4, 4] first, float[64, 64] x) => (float[64,
 
 def test_borders_stay_where_their_tensors_are() -> None:
     """A border is filled by few threads, and is small: moving it would copy all that lies within."""
-    text = """agraph (float[1, 32, 64, 64] x, float[32, 32, 3, 3] w) => (float[1, 32, 64, 64] z)
-    { a = Conv <pads = [1, 1, 1, 1]> (x, w)  b = Relu(a)  z = Conv <pads = [1, 1, 1, 1]> (b, w) }"""
+    text = """agraph (float[1, 32, 64, 64] x, float[32, 32, 3, 3] w) => (float[1, 32, 66, 66] z)
+    { a = Conv <pads = [1, 1, 1, 1]> (x, w)  b = Relu(a)
+      pads = Constant <value = int64[8] {0, 0, 1, 1, 0, 0, 1, 1}> ()  z = Pad (b, pads) }"""
     made = compiled(parser.parse_model(model(text)))
     assert {call.place for call in made.calls} == {DEVICE}
     assert any("border" in call.kernel.name for call in made.calls)

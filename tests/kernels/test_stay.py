@@ -199,7 +199,7 @@ def test_words() -> None:
 def test_commands_say_it(tmp_path: Path) -> None:
     bundle, source = tmp_path / "bundle", str(digits().file)
     arguments = ["compile", source, "-t", "opencl", "--device-for", "*softmax*=cpu", "-o", str(bundle)]
-    sentence = "1 of 8 nodes stays on the CPU: 1 was put there by name: *softmax* (softmax)"
+    sentence = "1 of 5 nodes stays on the CPU: 1 was put there by name: *softmax* (softmax)"
     way = 'on the device instead: leave out --device-for "*softmax*=cpu"'
     for command in (arguments, ["inspect", str(bundle)]):
         result = CliRunner().invoke(program, command)

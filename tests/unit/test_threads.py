@@ -215,6 +215,35 @@ def test_two_buffers_need_no_second_barrier() -> None:
     assert results(program) == results(pipelined(2))
 
 
+def chosen(condition: Callable[[Int, Int], Int], *, trips: int = 1) -> P.Function:
+    """Each thread copies an element to shared memory, or stores zero there, by a condition on its first element and on
+    how often it came by; then adds it up."""
+    tile, symbol = shared("tile", N), Symbol("m", 0, trips - 1)
+
+    def body(x: P.Buffer, y: P.Buffer, first: Int) -> P.Stmt:
+        def bring(t: Int) -> P.Stmt:
+            copied = P.Copy(tile, t, x, first + t, 1, asynchronous=True)
+            each = P.If(condition(first + t, of(symbol)), as_int(N), copied, P.Store(tile, t, E.const(0, "int32")))
+            return P.For(symbol, as_int(trips), "serial", each) if trips > 1 else each
+
+        store = over_threads(N, lambda t: P.Store(y, first + t, load(tile, N - 1 - t)), "s")
+        return P.seq(P.Alloc(tile), over_threads(N, bring, "b"), P.Wait(0), P.Barrier("block"), store)
+
+    return function(N, body)
+
+
+def test_who_copies_does_not_store() -> None:
+    """Also where a condition is on the task, too, so that it is not known which of the threads copy."""
+    program = chosen(lambda at, m: at)
+    verify_threads(verify(program))
+    assert results(program) == [[*range(N, 0, -1), *[0] * N]] * 7
+
+
+def test_who_copies_once_and_then_stores_is_refused() -> None:
+    text = refused(chosen(lambda at, m: at + m * N, trips=2))
+    assert "tile is used before the copy of x to tile is waited for" in text
+
+
 @pytest.mark.parametrize(
     ("around", "said"),
     [

@@ -25,19 +25,20 @@ def as_copies(stmt: P.Stmt, destination: P.Buffer, asynchronous: bool, group: in
     """A nest with copies for its stores of what it loads into a buffer; each copy is as long as the elements lie one
     after the other on both sides. Where zeros take the place of what is not there, they are stored."""
     if isinstance(stmt, P.Store) and stmt.buffer is destination:
-        load, filled, inside = stmt.value, stmt, list[tuple[Int, Int]]()
-        if isinstance(load, E.Select) and isinstance(load.b, E.Const):
-            filled, found = replace(stmt, value=load.b), limits(load.condition)
+        load, sides = stmt.value, list[tuple[Int, Int, P.Stmt]]()
+        while isinstance(load, E.Select) and isinstance(load.b, E.Const):
+            found = limits(load.condition)
             if found is None:
                 return stmt
-            load, inside = load.a, found
+            sides += [(*each, replace(stmt, value=load.b)) for each in found]
+            load = load.a
         if not isinstance(load, E.Load) or load.lanes != 1 or not isinstance(load.tensor, P.Buffer):
             return stmt
         at = load.indices[0]
-        for index, limit in inside:
+        for index, limit, _ in sides:
             at = _without(at, minimum(index, limit - 1), index)
         made: P.Stmt = P.Copy(destination, stmt.index, load.tensor, at, 1, asynchronous, group)
-        for index, limit in inside:
+        for index, limit, filled in reversed(sides):
             made = P.If(index, limit, made, filled)
         return made
     if not isinstance(stmt, P.For) or stmt.kind not in _PLAIN:

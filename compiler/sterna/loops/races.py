@@ -33,7 +33,17 @@ from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, r
 from sterna.loops.in_flight import Products
 from sterna.loops.iterations import Alike, events, synchronizes
 from sterna.loops.program import Buffer, Function
-from sterna.loops.touched import MOST_OF_TILE, Access, Place, Touched, UnknownError, is_same_for_all, lie_apart, race
+from sterna.loops.touched import (
+    MOST_OF_TILE,
+    Access,
+    Place,
+    Touched,
+    UnknownError,
+    exclude_each_other,
+    is_same_for_all,
+    lie_apart,
+    race,
+)
 from sterna.te import expr as E
 from sterna.te.position import depends_on_data
 
@@ -344,6 +354,8 @@ class _Task:
         for pending in self.pending:
             clashes = (pending.writes, *((pending.reads,) if access.writes else ()))
             same = not access.together  # of a subgroup it may be any thread
+            if same and exclude_each_other(pending.writes.place, access.place):
+                continue
             if any(c.buffer is access.buffer and self.meet(c, access, same_thread=same) for c in clashes):
                 self.found.append(f"{access.buffer.name} is used before {_copy(pending.statement)} is waited for")
         self.found += self.products.access(access, lambda a, b: self.meet(a, b, same_thread=False))

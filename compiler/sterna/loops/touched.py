@@ -224,6 +224,17 @@ def race(who: Array, places: Array, writes: Array) -> bool:
     return bool((several & np.logical_or.reduceat(writes, starts)).any())
 
 
+def exclude_each_other(a: Place, b: Place) -> bool:
+    """Whether no thread comes by both places: they are on either side of a condition that a thread answers in one way,
+    whenever it comes by."""
+
+    def varies(guard: Guard) -> bool:
+        return depends_on_data(*guard) or not all(a.local.keys().isdisjoint(side.symbols()) for side in guard)
+
+    otherwise = {(limit - 1, index) for index, limit in a.guards}
+    return any(not varies(guard) for guard in otherwise.intersection(b.guards))
+
+
 def lie_apart(a: Access, b: Access) -> bool:
     """Whether all elements of one lie before those of the other, as in another slot of a ring."""
     (first, last), (other, end) = a.index.bounds(), b.index.bounds()

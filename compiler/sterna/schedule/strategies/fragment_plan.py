@@ -331,7 +331,7 @@ def with_image(plan: Plan, kernel: Kernel, stage: Tensor, shared: Memory) -> Pla
     shorter steps in depth if there is no room for it else, and with tiles within one image of a batch, as those that
     reach into the next one slide over both."""
     factor, _ = multiplied_by(stage, plan.swapped)
-    given = isinstance(factor, Load) and any(factor.tensor is t for t in kernel.inputs)
+    given = isinstance(factor, Load) and any(factor.tensor is t for t in (*kernel.inputs, *kernel.stages))
     along = size(plan.folded[-1].extent) * _size(plan)
     runs = along % COPIED == 0 and along >= SECTOR
     if not given or plan.turned[0] or len(plan.folded) < 2 or runs or plan.many > 1:

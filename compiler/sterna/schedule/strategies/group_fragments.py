@@ -31,6 +31,7 @@ from sterna.schedule.strategies.fragment_plan import (
     chosen,
     free_runs,
     in_order,
+    multiplied_by,
     plan_of,
     right_of,
     run_of,
@@ -78,7 +79,10 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
         in_blocks(s, left)
         in_blocks(s, right)
     stored = s.cache_read(sums, acc)
-    inline_elementwise(s, also=[acc] if acc not in (t.name for t in kernel.stages) else ())
+    # An image that the kernel pads itself is padded once, as it comes to shared memory.
+    factor, _ = multiplied_by(stage, plan.swapped)
+    padded = [load.tensor.name for load in E.loads(factor) if plan.image is not None and load.tensor.name in s.stages]
+    inline_elementwise(s, padded, also=[acc] if acc not in (t.name for t in kernel.stages) else ())
     own = plan.rows_at_once * plan.tile[1] // (plan.threads * plan.groups)
     together = stored_together(s, out, stored, min(COPIED // SUM, own), context)
     task, part = _tasks(s, out, names, stage.axes[-1], plan, together)
@@ -87,8 +91,7 @@ def propose(kernel: Kernel, stage: Tensor, context: Context, shared: Memory) -> 
     s.compute_at(stored, out, part, shared)
     _stored(s, stored, plan, _behind_sums(plan, stage.axes[-1], together))
     if plan.image is not None:
-        gathered = E.loads(s.stages[left].body)
-        image = s.cache_read(gathered[0].tensor.name, left)
+        (image,) = padded or [s.cache_read(E.loads(s.stages[left].body)[0].tensor.name, left)]
         s.compute_at(image, out, task, shared)
         by_threads(s, image, fused(s, image, [a.name for a in s.stages[image].tensor.axes]), plan.subgroups)
         if plan.image.padding:
