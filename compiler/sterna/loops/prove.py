@@ -1,14 +1,13 @@
 """Proves that a position is at least zero for all sizes of the model's dimensions.
 
 Interval arithmetic settles nearly everything when all sizes are numbers. Where dimensions are open it does not see that
-a loop which ends at n - 1 stays within a row of n - 1. Two methods do, the cheap one first:
+a loop which ends at n - 1 stays within a row of n - 1. Minima and maxima are taken apart into cases, and two methods do,
+the cheap one first:
 
 - Every loop variable is replaced by the end of its range that makes the position least, as an expression, until only
   dimensions are left, and what they have in common cancels.
 - The position is written as a sum of what is known not to be negative (`loops.combination`): the distances of variables
   to the ends of their ranges, the conditions under which the statement is reached, the rests of divisions.
-
-Minima and maxima are taken apart into cases first.
 """
 
 from __future__ import annotations
