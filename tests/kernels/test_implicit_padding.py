@@ -97,6 +97,16 @@ def shared() -> Given:
     return Graph("shared", (given,), (y, found[1]), tuple(b.nodes)), {given.name: data}
 
 
+def transposed(channels: int) -> Given:
+    """A transposed convolution with a step of 2: of enough products it is a convolution for each phase."""
+    b = Builder()
+    given, data = image(b, (1, 7, 7, channels))
+    w = b.constant(np.random.default_rng(4).standard_normal((4, 4, channels, channels)).astype(np.float32))
+    padded = around(b, b.add("relu", given), (1, 1))
+    y = b.add("conv_transpose", padded, w, strides=(2, 2), begins=(1, 1), sizes=(14, 14), groups=1)
+    return Graph("transposed", (given,), (b.add("relu", y),), tuple(b.nodes)), {given.name: data}
+
+
 CASES: dict[str, Any] = {
     "tiles": lambda: convolution((1, 14, 13, 16), (3, 3), 24, (1, 1)),
     "first layer": lambda: convolution((1, 21, 19, 3), (7, 7), 16, (3, 3), strides=(2, 2)),
@@ -112,6 +122,8 @@ CASES: dict[str, Any] = {
     "max pool": lambda: pool("max_pool", float("-inf")),
     "sum pool": lambda: pool("sum_pool", 0.0),
     "bytes": of_bytes,
+    "transposed": lambda: transposed(3),
+    "transposed, by phases": lambda: transposed(32),
     "shared": shared,
 }
 

@@ -1,8 +1,8 @@
 """Proves that a position is at least zero for all sizes of the model's dimensions.
 
 Interval arithmetic settles nearly everything when all sizes are numbers. Where dimensions are open it does not see that
-a loop which ends at n - 1 stays within a row of n - 1. Minima and maxima are taken apart into cases, and two methods do,
-the cheap one first:
+a loop which ends at n - 1 stays within a row of n - 1. Two methods do, the cheap one first, after minima and maxima are
+taken apart into cases:
 
 - Every loop variable is replaced by the end of its range that makes the position least, as an expression, until only
   dimensions are left, and what they have in common cancels.

@@ -13,8 +13,9 @@ sizes of padding that are open.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from sterna.ir.graph import Graph, Node
+from sterna.ir.graph import Graph, Node, Value
 from sterna.ir.integer import as_int
 from sterna.passes.context import PassContext
 from sterna.passes.decisions import Decide
@@ -23,7 +24,7 @@ from sterna.passes.partition import Partition
 from sterna.passes.stages import Grouped
 
 #: Operators whose first operand is what a window slides over, its last dimension channels.
-_WINDOWS = ("conv", "conv_integer", "max_pool", "sum_pool")
+_WINDOWS = ("conv", "conv_integer", "conv_transpose", "max_pool", "sum_pool")
 
 
 def applies(context: PassContext) -> bool:
@@ -33,27 +34,27 @@ def applies(context: PassContext) -> bool:
 def pad_implicitly(grouped: Grouped, context: PassContext) -> Grouped:
     """The groups, with pads in those of the windows that slide over them."""
     groups: dict[Graph, tuple[Group, ...]] = {}
-    padded: set[Node] = set()
+    computed: set[Node] = set()
     for graph, apart in grouped.groups.items():
         partition = Partition(graph, grouped.views, apart)
-        groups[graph] = _padded(partition, context.decide, padded)
-    return Grouped(grouped.graph, grouped.views.computing(padded) if padded else grouped.views, groups)
+        groups[graph] = _padded(partition, context.decide, computed)
+    return Grouped(grouped.graph, grouped.views.computing(computed) if computed else grouped.views, groups)
 
 
-def _padded(partition: Partition, decide: Decide, padded: set[Node]) -> tuple[Group, ...]:
-    """The groups of a graph; adds the pads that they have taken in."""
+def _padded(partition: Partition, decide: Decide, computed: set[Node]) -> tuple[Group, ...]:
+    """The groups of a graph; adds the pads that they have taken in, and slices of these."""
     groups = [*partition.groups]
     for group in partition.groups:
         (pad, *others) = group.nodes
-        readers = [] if others or not _is_padding(pad) else _readers(partition, pad, groups)
+        readers = {} if others or not _is_padding(pad) else _readers(partition, pad, groups)
         part = [pad, *(node for each in readers for node in each.nodes)]
         if not readers or not decide("joined", part, (True, False), True):
             continue
         groups.remove(group)
-        for each in readers:
-            nodes = partition.in_order((pad, *each.nodes))
-            groups[groups.index(each)] = Group(nodes, each.outputs, each.joined, each.on_device)
-        padded.add(pad)
+        for each, slices in readers.items():
+            nodes = partition.in_order((pad, *slices, *each.nodes))
+            groups[groups.index(each)] = replace(each, nodes=nodes)
+            computed.update((pad, *slices))
     return tuple(groups)
 
 
@@ -65,18 +66,27 @@ def _is_padding(node: Node) -> bool:
     return all(n.is_const and int(n) >= 0 for each in ends for n in each) and all(each[-1] == 0 for each in ends)
 
 
-def _readers(partition: Partition, pad: Node, groups: Sequence[Group]) -> list[Group]:
-    """The groups that can pad for themselves: all that read a padded tensor; none where one cannot."""
-    value = pad.output
-    users = partition.users.get(value, [])
-    if value in partition.outputs or value in partition.views.parents or not users:
-        return []
-    if not all(node.op in _WINDOWS and node.operands.index(value) == 0 for node in users):
-        return []
-    readers = [each for each in groups if not set(users).isdisjoint(each.nodes)]
-    inside = {node for each in readers for node in each.nodes}
-    together = inside.issuperset(users) and all(len(each.nodes) < LIMIT for each in readers)
-    return readers if together else []
+def _readers(partition: Partition, pad: Node, groups: Sequence[Group]) -> dict[Group, list[Node]]:
+    """The groups that can pad for themselves, all that read a padded tensor, and the slices of it that each reads, as
+    phases of a transposed convolution do; none where one cannot."""
+    found: dict[Group, list[Node]] = {}
+    reading = {node: each for each in groups for node in each.nodes}
+    todo: list[tuple[Value, list[Node]]] = [(pad.output, [])]
+    while todo:
+        value, slices = todo.pop()
+        if value in partition.outputs or (not slices and value in partition.views.parents):
+            return {}
+        for node in partition.users.get(value, ()):
+            if node.op == "slice" and node in partition.views.removed and not slices:
+                todo.append((node.output, [node]))
+                continue
+            each = reading.get(node)
+            if each is None or node.op not in _WINDOWS or node.operands.index(value) or each in found:
+                return {}
+            found[each] = slices
+            if len(each.nodes) + len(slices) >= LIMIT:
+                return {}
+    return found
 
 
 __all__ = ["applies", "pad_implicitly"]
