@@ -132,7 +132,8 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     for stage in (block["scores"], scored, right, block["peak"], block["powers"], block["weight"]):
         s.compute_at(stage, sums, "block", shared)
-    brought(s, right, subgroups, keys, context)
+    counted = all(a.extent.is_const for a in found.values.inner)
+    brought(s, right, subgroups, keys, context, counted=counted)
     _fragments(s, scored, keys, intrinsic)
     for stage in (block["scores"], block["powers"]):
         # Both read floats of a block whose rows are padded.
@@ -152,7 +153,7 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     for stage in (block["values"], block["part"]):
         s.compute_at(stage, sums, "block", shared)
-    brought(s, block["values"], subgroups, wide, context)
+    brought(s, block["values"], subgroups, wide, context, counted=counted)
     _fragments(s, block["part"], wide, intrinsic)
     return s
 
