@@ -14,8 +14,18 @@ from sterna.bundle.writer import write_bundle
 from sterna.compiled import Compiled
 from sterna.debug.interpret import interpret
 from sterna.driver import compile_graph
+from sterna.ir.extremum import maximum, minimum
 from sterna.ir.graph import Graph, Value
+from sterna.ir.integer import Int
+from sterna.loops.accesses import accesses
+from sterna.loops.finish import finish
+from sterna.loops.lower import lower
 from sterna.ops import Builder
+from sterna.schedule.strategies import Context
+from sterna.schedule.strategies.groups import propose
+from sterna.targets.description import load_target
+from sterna.te.expr import Expr, both, cast, const, in_range, select
+from sterna.te.tensor import Kernel, compute, placeholder, reduce_axis, total
 from sterna_runtime import load
 from support.compiling import check, input_value
 from support.device_bundles import opencl
@@ -169,3 +179,30 @@ def left() -> Graph:
 @pytest.mark.parametrize("graph", [channels, left])
 def test_what_stays_stored(graph: Callable[[], Graph]) -> None:
     assert padding(compiled(graph()))
+
+
+@pytest.mark.parametrize(("target", "dtype"), [("webgpu", "float32"), ("cuda-sm80", "float16"), ("opencl", "float32")])
+def test_many_channels(target: str, dtype: str) -> None:
+    """Loops of so many iterations are not looked at one by one."""
+    x, w = placeholder("x", (7, 7, 2048), dtype), placeholder("w", (3, 3, 2048, 64), dtype)
+    kh, kw, k = (reduce_axis(name, size) for name, size in (("kh", 3), ("kw", 3), ("ci", 2048)))
+
+    def inside(i: Int, j: Int, c: Int) -> Expr:
+        condition = both(in_range(i - 1, 7), in_range(j - 1, 7))
+        assert condition is not None
+        places = (maximum(minimum(n - 1, 6), 0) for n in (i, j))
+        return select(condition, x[(*places, c)], const(0.0, dtype))
+
+    padded = compute("padded", (9, 9, 2048), inside)
+
+    def element(i: Int, j: Int, c: Int) -> Expr:
+        read = padded[i + kh.var, j + kw.var, k.var], w[kh.var, kw.var, k.var, c]
+        return total(cast(read[0], "float32") * cast(read[1], "float32"), kh, kw, k)
+
+    acc = compute("acc", (7, 7, 64), element)
+    out = compute("out", (7, 7, 64), lambda *i: cast(acc[i], dtype))
+    schedule = propose(Kernel("conv", (x,), (w,), (out,)), Context(load_target(target)))
+    assert schedule is not None
+    program = finish(lower(schedule))
+    counted = accesses(program)
+    assert counted.coalesced == counted.accesses

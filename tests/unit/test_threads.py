@@ -161,14 +161,21 @@ def test_own_elements_need_no_barrier() -> None:
     verify_threads(verify(function(N, body)))
 
 
-def pipelined(buffers: int, *, wait: bool = True, last_barrier: bool = True) -> P.Function:
-    """Sums of rotated rows: while one is added, the next one is copied to another part of shared memory."""
+def pipelined(
+    buffers: int, *, wait: bool = True, last_barrier: bool = True, rounds: int = 4, filled: bool = False
+) -> P.Function:
+    """Sums of rotated rows: while one is added, the next one is copied to another part of shared memory; `filled`: with
+    zeros in the place of elements, others of each row."""
     tile = shared("tile", 2 * N)
-    rounds = 4
 
     def begin(x: P.Buffer, first: Int, n: Int, name: str) -> P.For:
-        at = n % buffers * N
-        return over_threads(N, lambda t: P.Copy(tile, at + t, x, first + (t + n) % N, 1, asynchronous=True), name)
+        def each(t: Int) -> P.Stmt:
+            to = n % buffers * N + t
+            copied = P.Copy(tile, to, x, first + (t + n) % N, 1, asynchronous=True)
+            zero = P.Store(tile, to, E.const(0, "int32"))
+            return P.If((t + n) % N, as_int(N // 2), copied, zero) if filled else copied
+
+        return over_threads(N, each, name)
 
     def body(x: P.Buffer, y: P.Buffer, first: Int) -> P.Stmt:
         symbol = Symbol("n", 0, rounds - 1)
@@ -198,12 +205,26 @@ def test_double_buffering_is_proved() -> None:
     assert results(program) == [wanted] * 7
 
 
-def test_one_buffer_is_too_few() -> None:
-    assert "tile" in refused(pipelined(1))
+@pytest.mark.parametrize("filled", [False, True])
+def test_one_buffer_is_too_few(filled: bool) -> None:
+    assert "tile" in refused(pipelined(1, filled=filled))
+    assert "tile" in refused(pipelined(1, filled=filled, rounds=5000))
 
 
-def test_a_copy_that_is_not_waited_for_is_refused() -> None:
-    text = refused(pipelined(2, wait=False))
+def test_zeros_in_the_place_of_copies() -> None:
+    """Which elements are zeros differs from round to round: of many rounds a few are looked at, as if any may be."""
+    program = pipelined(2, filled=True)
+    verify_threads(verify(program))
+    rows = np.arange(1, 2 * N + 1).reshape(2, N)
+    kept = np.where(np.arange(N) < N // 2, rows, 0)
+    wanted = sum(np.roll(kept, -n, axis=1)[:, ::-1] for n in range(4)).reshape(-1).tolist()
+    assert results(program) == [wanted] * 7
+    verify_threads(verify(pipelined(2, filled=True, rounds=5000)))
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_copy_that_is_not_waited_for_is_refused(filled: bool) -> None:
+    text = refused(pipelined(2, wait=False, filled=filled))
     assert "is used before the copy of x to tile is waited for" in text
     assert "the copy of x to tile is never waited for" in text
 

@@ -20,11 +20,15 @@ class Alike:
 
     def __init__(self, written: Set[Buffer], exchanging: Set[P.Stmt]):
         self.written, self.exchanging = written, exchanging
+        #: Conditions that iterations answer each in their own way, and which let none wait: any may take either side.
+        self.either: set[P.If] = set()
 
     def slots(self, s: P.For) -> int:
         """How many slots iterations take in turn, those of the same slot alike; 0 where there are none."""
         found = turns_of(index for inner in P.walk(s.body) for index in P.positions(inner))
-        rings = (many for symbol, many in found if symbol == s.symbol)
+        rings = [many for symbol, many in found if symbol == s.symbol]
+        if not rings and any(_ends(inner, s.symbol) is not None for inner in P.walk(s.body)):
+            rings = [1]  # alike but for what the last ones leave out
         return next((many for many in rings if all(self.is_alike(s, turn) for turn in turns(s.symbol, many))), 0)
 
     def last(self, s: P.For, extent: int) -> int:
@@ -53,6 +57,8 @@ class Alike:
                 moving.add(inner.symbol)
             elif isinstance(inner, P.If) and (self.is_private(inner) or (turn and _ends(inner, s.symbol) is not None)):
                 continue
+            elif isinstance(inner, P.If) and _has_two_sides(inner):
+                self.either.add(inner)
             elif not isinstance(inner, (P.Store, P.Let, P.Assign, P.Copy)) or not self.only_reads(
                 inner, moving, values
             ):
@@ -91,6 +97,12 @@ def _ends(s: P.Stmt, number: Symbol) -> Int | None:
         return None
     end = s.limit - (s.index - of(number))
     return end if end.is_const else None
+
+
+def _has_two_sides(s: P.If) -> bool:
+    """Whether one side of a condition takes the place of the other, as zeros that of a copy, and none waits."""
+    waiting = (P.Barrier, P.Commit, P.Wait, P.Settle, P.Tiles)
+    return s.otherwise is not None and not any(isinstance(inner, waiting) for inner in P.walk(s))
 
 
 def synchronizes(s: P.Stmt) -> bool:

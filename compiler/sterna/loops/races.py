@@ -129,7 +129,7 @@ class _Task:
             for inner in s.stmts:
                 if isinstance(inner, P.LetIndex):
                     self.walk(inner, place)
-                    place = replace(place, known={**place.known, inner.symbol: place.settled(inner.value)})
+                    place = place.named(inner.symbol, inner.value)
                 else:
                     self.walk(inner, place)
             return
@@ -176,7 +176,8 @@ class _Task:
             self.found.append("an exchange is a part of another value")
 
     def branches(self, s: P.If, place: Place) -> None:
-        index, limit = place.settled(s.index), place.settled(s.limit)
+        put = place.asked if s in self.alike.either else place.settled
+        index, limit = put(s.index), put(s.limit)
         sides = [(s.then, (index, limit)), (s.otherwise, (limit - 1, index))]
         if (limit - index).is_const:
             sides = [sides[0] if int(limit - index) > 0 else sides[1]]
@@ -217,8 +218,10 @@ class _Task:
         elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
             divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
-            for n in self.numbers(s, int(start), int(extent)):
-                self.walk(s.body, replace(place, known={**place.known, s.symbol: as_int(n)}, divergent=divergent))
+            inside = replace(place, divergent=divergent)
+            alike, slots = self.alike.is_alike(s), self.alike.slots(s)
+            for n in self.numbers(s, int(start), int(extent), alike, slots):
+                self.walk(s.body, inside.iteration(s.symbol, as_int(n), alike or slots > 0))
         elif self.is_common((start, extent), place) and self.alike.is_alike(s):
             self.loop_of_open_length(s, start, place)
         elif any(isinstance(inner, P.Barrier) for inner in P.walk(s.body)):
@@ -233,17 +236,16 @@ class _Task:
         then what stands before the loop meets what stands behind it."""
         before = list(self.interval)
         for n in range(2):
-            self.walk(s.body, replace(place, known={**place.known, s.symbol: start + n}))
+            self.walk(s.body, place.iteration(s.symbol, start + n, alike=True))
         self.interval = [*before, *(access for access in self.interval if access not in before)]
 
-    def numbers(self, s: P.For, start: int, extent: int) -> Iterator[int]:
+    def numbers(self, s: P.For, start: int, extent: int, alike: bool, slots: int) -> Iterator[int]:
         """The iterations of a loop that are looked at, in their order. Of iterations that are all alike, the second one
         meets the first. Where those are alike that take the same slot of a ring, no round differs from one that finds
         what the one before it has found; the last iterations are looked at again, which have less to bring."""
-        if self.alike.is_alike(s):
+        if alike:
             yield from range(start, min(extent, start + 2))
             return
-        slots = self.alike.slots(s)
         if not slots:
             yield from range(start, extent)
             return

@@ -4,12 +4,12 @@ threads that it names, and the conditions under which it is reached."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sterna.ir.integer import Atom, Int, Symbol
+from sterna.ir.integer import Atom, Int, Symbol, of
 from sterna.ir.remainders import rejoined
 from sterna.ir.threads import ThreadAxis
 from sterna.loops.elements import part_of
@@ -33,7 +33,8 @@ class Place:
     Args:
         threads: symbols that number threads: (axis, first).
         local: symbols of loops that each thread runs through by itself: (first, how many).
-        known: symbols that have one value here.
+        known: symbols that have one value here; varying: those of them that stand for other values, too, as the number
+            of an iteration does for those that are alike: conditions that these answer otherwise are not known.
         guards: conditions, those that threads disagree on among them; on_data: numbers of conditions on data.
         divergent: why not all threads come by, if so.
         numbers: along an axis, those of the threads that come by: (first, end); all where none are said.
@@ -43,6 +44,7 @@ class Place:
     threads: Mapping[Symbol, tuple[ThreadAxis, int]] = field(default_factory=dict)
     local: Mapping[Symbol, tuple[int, int]] = field(default_factory=dict)
     known: Mapping[Atom, Int] = field(default_factory=dict)
+    varying: Mapping[Atom, Int] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     on_data: tuple[int, ...] = ()
     divergent: str = ""
@@ -52,6 +54,24 @@ class Place:
     def settled(self, index: Int) -> Int:
         """The position with all that is known put in."""
         return rejoined(index.substitute(self.known)) if self.known else index
+
+    def asked(self, index: Int) -> Int:
+        """The position with all that is known put in, whatever varies."""
+        return rejoined(index.substitute({**self.known, **self.varying})) if self.known else index
+
+    def named(self, symbol: Symbol, value: Int) -> Place:
+        """This place, with a name for a value."""
+        varying = self.varying and {**self.varying, symbol: self.asked(value)}
+        return replace(self, known={**self.known, symbol: self.settled(value)}, varying=varying)
+
+    def iteration(self, symbol: Symbol, number: Int, alike: bool) -> Place:
+        """This place in an iteration of a loop; `alike`: it stands for others, too."""
+        varying = self.varying
+        if alike:
+            varying = {**varying, symbol: of(Symbol(symbol.name, 0, None))}
+        elif varying:
+            varying = {**varying, symbol: number}
+        return replace(self, known={**self.known, symbol: number}, varying=varying)
 
 
 #: More elements than a tile has.

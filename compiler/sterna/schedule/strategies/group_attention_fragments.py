@@ -132,8 +132,7 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     for stage in (block["scores"], scored, right, block["peak"], block["powers"], block["weight"]):
         s.compute_at(stage, sums, "block", shared)
-    counted = all(a.extent.is_const for a in found.values.inner)
-    brought(s, right, subgroups, keys, context, counted=counted)
+    brought(s, right, subgroups, keys, context)
     _fragments(s, scored, keys, intrinsic)
     for stage in (block["scores"], block["powers"]):
         # Both read floats of a block whose rows are padded.
@@ -153,7 +152,7 @@ def propose(kernel: Kernel, found: Attention, context: Context, shared: Memory) 
 
     for stage in (block["values"], block["part"]):
         s.compute_at(stage, sums, "block", shared)
-    brought(s, block["values"], subgroups, wide, context, counted=counted)
+    brought(s, block["values"], subgroups, wide, context)
     _fragments(s, block["part"], wide, intrinsic)
     return s
 

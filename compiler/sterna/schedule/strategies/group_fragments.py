@@ -189,7 +189,6 @@ def brought(
     context: Context,
     free: int = 0,
     beside: str = "",
-    counted: bool = True,
 ) -> None:
     """Lets the threads bring a matrix, each a few neighbours by one copy where those are neighbours in memory and the
     tile; else element by element. Rows are padded to an odd number of runs.
@@ -197,15 +196,12 @@ def brought(
     Args:
         length: of a row; free: runs behind it with which threads may copy rows in their order; 0: they may not.
         beside: an axis along which rows lie side by side in memory; "": there is none.
-        counted: whether loops around it have a known number of iterations. Others are proved race-free by two of
-            theirs that are alike, and those that copy here and store zeros there are not.
     """
     t, body = s.stages[matrix].tensor, s.stages[matrix].body
     *axes, along = (a.name for a in t.axes)
     run, read = COPIED // dtypes.size(t.dtype), copied_of(body)
     even = length // run % 2 == 0
-    whole = (counted or read is body) and _in_whole_runs(body, t.axes[-1], run)
-    if isinstance(read, Load) and in_runs(read, t.axes[-1], run, context) and whole:
+    if isinstance(read, Load) and in_runs(read, t.axes[-1], run, context) and _in_whole_runs(body, t.axes[-1], run):
         along, _ = s.split(matrix, along, run)
         order = [*axes, along]
         if beside:
