@@ -283,6 +283,9 @@ def _order(numbers: Iterable[int]) -> str:
     return ", ".join(f"i32 {k}" for k in numbers)
 
 
+_SATURATES = "__has_builtin(__builtin_elementwise_add_sat)"
+
+
 def _nearest() -> Iterable[Idiom]:
     """The nearest bytes to floats on 64-bit ARM: rounded, halves to even (fcvtns), then saturated to 16 bits, the zero
     point added there, and saturated to 8. A NaN is made the least number first (fmaxnm)."""
@@ -330,7 +333,7 @@ def _nearest() -> Iterable[Idiom]:
             llvm.append(f"r = shufflevector <8 x i8> {{p0}}, <8 x i8> {{p{last}}}, <{lanes} x i32> <{joined}>")
             least = f"const floats least = (floats){{0}} + (float)({low} - $b);"
             yield Idiom(
-                "nearest", dtype, lanes, (("aarch64",),), c_when="defined(__clang__)", c_before=(*types, least, *c),
+                "nearest", dtype, lanes, (("aarch64",),), c_when=_SATURATES, c_before=(*types, least, *c),
                 c=f"($T)__builtin_shufflevector(p0, p{last}, {_listed(range(lanes))})", llvm=tuple(llvm),
             )  # fmt: skip
 
@@ -401,7 +404,7 @@ def _nearest_on_x86() -> Iterable[Idiom]:
                 order = _order(range(lanes))
                 llvm.append(f"r = shufflevector <16 x i8> {{p}}, <16 x i8> poison, <{lanes} x i32> <{order}>")
                 yield Idiom(
-                    "nearest", dtype, lanes, ((feature,),), c_when="defined(__clang__)", c_before=(*types, *c),
+                    "nearest", dtype, lanes, ((feature,),), c_when=_SATURATES, c_before=(*types, *c),
                     c=f"($T)__builtin_shufflevector(p, p, {_listed(range(lanes))})", llvm=tuple(llvm),
                 )  # fmt: skip
 
