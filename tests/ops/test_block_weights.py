@@ -95,8 +95,11 @@ def test_products_are_as_accurate_as_in_float32(bits: int, block: int, k: int, z
 
 
 def _is_near(found: np.ndarray, x: np.ndarray, weights: Weights) -> bool:
-    """Beside what is added up: sums may cancel, and all numbers may be zero."""
-    size = np.abs(x).astype(np.float64) @ np.abs(weights.wide)
+    """Beside what is added up, since sums may cancel, and all numbers may be zero; activations are as exact as the
+    greatest of their block."""
+    wide, block = np.abs(weights.wide), weights.block
+    greatest = (np.abs(x[:, k : k + block]).max(1, keepdims=True) for k in range(0, weights.k, block))
+    size = sum(most * wide[n * block : (n + 1) * block].sum(0) for n, most in enumerate(greatest))
     return bool((np.abs(found - x.astype(np.float64) @ weights.wide) <= 1e-6 * size).all())
 
 
@@ -109,7 +112,7 @@ def block_weights(draw: st.DrawFn) -> tuple[Weights, int]:
     return Weights(n, k, block, bits, zeros, seed=draw(st.integers(0, 99))), rows
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(block_weights())
 def test_products_of_any_size(drawn: tuple[Weights, int]) -> None:
     """What the graph computes: the digits of the activations and the sums of blocks."""
@@ -120,7 +123,7 @@ def test_products_of_any_size(drawn: tuple[Weights, int]) -> None:
 
 
 @pytest.mark.family("host-llvm")
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @given(block_weights())
 def test_compiled_products_of_any_size(drawn: tuple[Weights, int]) -> None:
     weights, rows = drawn
