@@ -217,9 +217,9 @@ class _Task:
             self.walk(s.body, inside)
         elif start.is_const and extent.is_const and self.can_count(s, int(extent) - int(start)):
             leaves = any(isinstance(inner, P.Break) for inner in P.walk(s.body))
-            divergent = place.divergent or ("in a loop that data may leave" if leaves else "")
-            inside = replace(place, divergent=divergent)
-            alike, slots = self.alike.is_alike(s), self.alike.slots(s)
+            inside = replace(place, divergent=place.divergent or ("in a loop that data may leave" if leaves else ""))
+            alike = self.alike.is_alike(s)
+            slots = 0 if alike else self.alike.slots(s)
             for n in self.numbers(s, int(start), int(extent), alike, slots):
                 self.walk(s.body, inside.iteration(s.symbol, as_int(n), alike or slots > 0))
         elif self.is_common((start, extent), place) and self.alike.is_alike(s):

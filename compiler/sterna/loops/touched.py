@@ -56,7 +56,7 @@ class Place:
         return rejoined(index.substitute(self.known)) if self.known else index
 
     def asked(self, index: Int) -> Int:
-        """The position with all that is known put in, whatever varies."""
+        """The position with all that is known put in, but for what varies, which has a name of its own here."""
         return rejoined(index.substitute({**self.known, **self.varying})) if self.known else index
 
     def named(self, symbol: Symbol, value: Int) -> Place:

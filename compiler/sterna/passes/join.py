@@ -38,6 +38,8 @@ RECOGNIZERS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (
 
 #: Those of kernels that groups of threads run; chains are a pass of their own (`passes.chains`).
 GROUPS: tuple[Callable[[Partition, Target, Decide], Chains], ...] = (find_attention, find_normalized_rows)
+#: Those whose kernels may be parts of larger ones, as softmax may.
+PARTS = (find_normalized_rows,)
 
 
 def join(grouped: Grouped, context: PassContext) -> Grouped:
@@ -53,8 +55,7 @@ def join(grouped: Grouped, context: PassContext) -> Grouped:
             taken = {node for chain in chains for node in chain}
             found = tuple(chain for chain in find(partition, context.target, decide) if taken.isdisjoint(chain))
             chains += found
-            plain.update(found if find is find_normalized_rows else ())
-        # Rows are kernels as softmax is, which may be parts of larger ones.
+            plain.update(found if find in PARTS else ())
         made = partition.joined(chains) if chains else apart
         groups[graph] = tuple(replace(group, joined=False) if group.nodes in plain else group for group in made)
         views = grouped.views
