@@ -118,6 +118,14 @@ def test_functions_that_are_computed_in_types_that_a_device_lacks(target: str) -
     assert {call.place for call in made.calls if call.outputs[0].dtype == "float32"} == {CPU}
 
 
+@pytest.mark.parametrize("target", ["metal", "opencl-mali"])
+def test_powers_that_are_products_need_no_type_that_a_device_lacks(target: str) -> None:
+    """As in GELU by tanh: the exponent is a constant of the model, which schedules put where it is read."""
+    text = """agraph (float[64, 64] x) => (float[64, 64] y) <float three = {3}> { a = Pow(x, three)  y = Tanh(a) }"""
+    made = compile_model(parser.parse_model(model(text)), target)
+    assert [call.stay for call in made.calls] == [None]
+
+
 def test_what_few_threads_can_share_is_the_cpus() -> None:
     """A recurrence over many steps has one thread; the elements around it have many."""
     text = """agraph (float[1024, 1024] x, float[1024, 1024] y) => (float[1024, 1024] z)

@@ -137,3 +137,11 @@ def test_what_is_no_rotation_stays() -> None:
         graph(upper, lower, lower),
     ):
         assert rotations(other) is other
+
+
+def test_parts_that_are_made_of_nothing_stay() -> None:
+    """Numbers in a row, as of an open length, which masks of attention are made of."""
+    b = Builder()
+    rows = [b.add("arange", start=start, step=1, size=(2,), to="int64") for start in (2, 0)]
+    graph = Graph("numbers", (), (b.add("concat", *rows, axis=0),), tuple(b.nodes))
+    assert rotations(graph) is graph

@@ -29,8 +29,9 @@ from sterna.passes.plan_kernels import is_open, proved_schedule
 from sterna.passes.stages import Outline, call_bytes, call_multiply_adds
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
+from sterna.te.expr import Expr
 from sterna.te.layout import most_elements
-from sterna.te.tensor import Kernel
+from sterna.te.tensor import Kernel, constant_of
 from sterna_runtime.advice import Advice, Option
 
 #: Bytes that a core moves in a nanosecond, its cycles in one, and multiply-adds in one that no vectors help with.
@@ -155,13 +156,18 @@ def _types(kernel: Kernel | P.Function) -> Iterator[str]:
     """The element types of a kernel's tensors and values, those by which elementary functions are computed included."""
     if isinstance(kernel, Kernel):
         yield from (t.dtype for t in (*kernel.inputs, *kernel.params, *kernel.stages))
-        values = [stage.body for stage in kernel.stages if stage.body is not None]
+        values = [_with_constants(stage.body) for stage in kernel.stages if stage.body is not None]
     else:
         yield from (b.dtype for b in (*kernel.inputs, *kernel.params, *kernel.outputs))
         statements = list(P.walk(kernel.body))
         yield from (s.buffer.dtype for s in statements if isinstance(s, P.Alloc))
         values = [value for s in statements if (value := P.value_of(s)) is not None]
     yield from (part.dtype for value in values for part in E.walk(expand_math(value, doubles=False)))
+
+
+def _with_constants(body: Expr) -> Expr:
+    """With the constants that stages hold in their places, where schedules put them: a power by one may be products."""
+    return E.rewrite(body, lambda node: constant_of(node) if isinstance(node, E.Load) else None)
 
 
 def _on_cpu(call: Call, host: Target) -> float:

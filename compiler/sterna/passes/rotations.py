@@ -85,7 +85,7 @@ def _parts(r: Rewriting, node: Node) -> list[_Part] | None:
 def _part(r: Rewriting, value: Value) -> _Part | None:
     """What a value is of the rows that a slice cuts."""
     sign, stacked, shape = 1.0, value.shape[-1] == 1, _long(value.shape)
-    while (node := r.made_by(value)) is not None:
+    while (node := r.made_by(value)) is not None and node.operands:
         x = node.operands[0]
         if node.op == "neg":
             sign = -sign

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sterna.ir import dtypes
 from sterna.te import expr as E
 from sterna.te.expr import Expr
-from sterna.te.tensor import Tensor
+from sterna.te.tensor import constant_of
 
 QUOTIENTS = ("div", "floor_div", "mod")
 
@@ -14,11 +14,8 @@ def is_quotient(node: Expr) -> bool:
     """Whether a node is a quotient or remainder of integers whose divisor is not known: by a constant, compilers
     multiply."""
     return (
-        isinstance(node, E.Binary) and node.op in QUOTIENTS and dtypes.is_integer(node.dtype) and not _is_known(node.b)
+        isinstance(node, E.Binary)
+        and node.op in QUOTIENTS
+        and dtypes.is_integer(node.dtype)
+        and constant_of(node.b) is None
     )
-
-
-def _is_known(value: Expr) -> bool:
-    """Whether a value is a constant, or an element of a stage that is one everywhere."""
-    stage = value.tensor if isinstance(value, E.Load) else None
-    return isinstance(value, E.Const) or (isinstance(stage, Tensor) and isinstance(stage.body, E.Const))

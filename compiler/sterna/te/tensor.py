@@ -222,3 +222,10 @@ def _add_in_order(t: Tensor, order: list[Tensor], scans: list[Scan], seen: set[i
         assert isinstance(load.tensor, Tensor)
         _add_in_order(load.tensor, order, scans, seen)
     order.append(t)
+
+
+def constant_of(value: Expr) -> E.Const | None:
+    """The constant that a value is, also as an element of a stage that is one everywhere; None if it is none."""
+    stage = value.tensor if isinstance(value, E.Load) else None
+    found = stage.body if isinstance(stage, Tensor) else value
+    return found if isinstance(found, E.Const) else None
