@@ -142,10 +142,11 @@ def fix_text(fix: Fix, surface: Surface) -> str:
 
 
 def _python(size: Any) -> str:
-    """A value of a mapping: sizes, which may come as text, or a word."""
+    """A value of a mapping: sizes, which may come as text, a word, or an expression."""
     if isinstance(size, Sequence) and not isinstance(size, str):
         return f"({', '.join(map(str, size))}{',' if len(size) == 1 else ''})"
-    return f'"{size}"' if isinstance(size, str) and size.isalpha() else str(size)
+    quoted = isinstance(size, str) and re.search(r"[A-Za-z]", _PLACEHOLDER.sub("", size))
+    return f'"{size}"' if quoted else str(size)
 
 
 def _joined(size: Any) -> str:

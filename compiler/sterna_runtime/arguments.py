@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Any
@@ -13,12 +15,14 @@ from sterna_runtime.errors import Diagnostic, SternaError
 #: Sizes of inputs by name; None for a sequence or an optional that holds nothing.
 Shapes = Mapping[str, Sequence[int] | None]
 #: One size; or the least and the greatest of one that stays open, and what divides all of them.
-DimSize = int | tuple[int, int] | tuple[int, int, int]
+OwnSize = int | tuple[int, int] | tuple[int, int, int]
+#: The same, or an expression of the names of other dimensions, as "past + 1".
+DimSize = OwnSize | str
 #: Sizes of named dimensions.
 Dims = Mapping[str, DimSize]
 
 _SHAPES = 'shapes={"NAME": (1, 3, 224, 224)}'
-_DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open, or (32, 640, 32) for multiples of 32'
+_DIMS = 'dims={"NAME": 1}, or (1, 8) for one that stays open, or (32, 640, 32) for multiples of 32, or "past + 1"'
 
 
 class Arguments:
@@ -180,8 +184,10 @@ class Arguments:
                 result[name] = (int(size[0]), int(size[1]))
             elif is_sizes(size) and len(size) == 3:
                 result[name] = (int(size[0]), int(size[1]), int(size[2]))
+            elif isinstance(size, str) and is_expression(size):
+                result[name] = size
             else:
-                needs = "an integer, (least, greatest) or (least, greatest, divisor) is needed"
+                needs = "an integer, (least, greatest), (least, greatest, divisor) or an expression is needed"
                 self.wrong(f'dims["{name}"]', size, needs, _DIMS)
         return result
 
@@ -189,6 +195,17 @@ class Arguments:
 def is_integer(value: Any) -> bool:
     """Whether a value is an integer, of Python or NumPy; truth values are not meant as numbers."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text may be a size that is made of other dimensions, by their names."""
+    if re.fullmatch(r"[\w\s+*/%(),-]+", text) is None:
+        return False
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.Name) for node in ast.walk(tree))
 
 
 def is_sizes(value: Any) -> bool:

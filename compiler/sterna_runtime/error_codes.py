@@ -156,7 +156,8 @@ CODES: dict[str, Code] = {
         "gave does not fit the rest of the model.",
         "If you gave `--shape` or `--dim`, check these first. Otherwise export the model again. Images that are halved "
         "and doubled again fit what they were if their sizes are multiples: `--dim height=64..640:32`, in Python "
-        '`dims={"height": (64, 640, 32)}`.',
+        '`dims={"height": (64, 640, 32)}`. A dimension that is made of another, as the length of a mask of that of a '
+        'cache, is `--dim total=past+1`, `dims={"total": "past+1"}`.',
     ),
     "E0109": Code(
         "an attribute of an operator is missing, unknown or of the wrong kind",

@@ -75,7 +75,7 @@ _KINDS = ("npm", "c", "deb", "android", "ios", *_FIRMWARE)
     multiple=True,
     type=dim,
     metavar="NAME=SIZE",
-    help="Size of a named dimension of the model, or NAME=LEAST..GREATEST[:DIVISOR].",
+    help="Size of a named dimension of the model, NAME=LEAST..GREATEST[:DIVISOR], or an expression of others.",
 )
 @click.option(
     "--generator",

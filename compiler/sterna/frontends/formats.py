@@ -302,7 +302,7 @@ def _check_dims(given: Dims) -> None:
     """Refuses sizes that no dimension has (E0106), also 0 for one that never has another: nothing would be computed."""
     problems = []
     for name, size in given.items():
-        if limits_of(size)[1] > 0 and open_size(name, size) is not None:
+        if isinstance(size, str) or (limits_of(size)[1] > 0 and open_size(name, size) is not None):
             continue
         text = size_text(size)
         empty = dims_given({name: (0, 8)})

@@ -11,20 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from sterna.errors import Diagnostic, error
+from sterna.errors import Diagnostic, SternaError, error
+from sterna.frontends.expressions import parse, symbols_of
 from sterna.ir import dtypes
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, as_int, symbol
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice, Option
+from sterna_runtime.advice import dims as dims_given
 from sterna_runtime.advice import shapes as shapes_given
-from sterna_runtime.arguments import Dims, DimSize
+from sterna_runtime.arguments import Dims, DimSize, OwnSize
 from sterna_runtime.dims import given_dimension
 
 Shapes = Mapping[str, Sequence[int]]
 
 
-def open_size(name: str, size: DimSize) -> Int | None:
+def open_size(name: str, size: OwnSize) -> Int | None:
     """The size of a named dimension that the user gives: a number, a symbol, or a multiple of one, whose symbol is
     called after both; None where there is no such size."""
     low, high, step = limits_of(size)
@@ -41,7 +43,7 @@ def multiples_given(dims: Dims) -> dict[str, DimSize]:
     found: dict[str, DimSize] = {}
     for name, size in dims.items():
         whole, divisor = given_dimension(name)
-        if divisor == 1 or whole not in dims:
+        if divisor == 1 or whole not in dims or isinstance(size, str):
             found[name] = size
         elif isinstance(size, tuple):
             low, high, step = limits_of(size)
@@ -51,7 +53,34 @@ def multiples_given(dims: Dims) -> dict[str, DimSize]:
     return found
 
 
-def limits_of(size: DimSize) -> tuple[int, int, int]:
+def add_expressions(dims: Dims, sizes: dict[str, Int], problems: list[Diagnostic]) -> None:
+    """Adds to the sizes of dimensions those that the user gives by others, as `total=past+1`.
+
+    Args:
+        problems: what is wrong is added (E0106).
+    """
+    left = {name: text for name, text in dims.items() if isinstance(text, str)}
+    while ready := [name for name, text in left.items() if sizes.keys() >= {*symbols_of(text)}]:
+        for name in ready:
+            text = left.pop(name)
+            try:
+                size = parse(text, sizes)
+            except SternaError as mistake:
+                reasons = tuple(where for each in mistake.diagnostics for where in each.where)
+                problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}", reasons))
+                continue
+            least, greatest = size.bounds()
+            if least is None or least < 0:
+                problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {text}: {least} to {greatest}"))
+            elif sizes.setdefault(name, size) != size:
+                problems.append(Diagnostic("E0106", f"the dimension {name} is given as {sizes[name]} and as {text}"))
+    for name, text in left.items():
+        missing = [each for each in symbols_of(text) if each not in sizes]
+        title = f"the dimension {name} is given as {text}, and {', '.join(missing)} is not given"
+        problems.append(Diagnostic("E0106", title, (), Advice(dims_given(dict.fromkeys(missing, (1, 8))))))
+
+
+def limits_of(size: OwnSize) -> tuple[int, int, int]:
     """The least size, the greatest, and what divides all of them."""
     if not isinstance(size, tuple):
         return size, size, 1
@@ -60,7 +89,7 @@ def limits_of(size: DimSize) -> tuple[int, int, int]:
 
 def size_text(size: DimSize) -> str:
     """A size as `--dim` takes it."""
-    if not isinstance(size, tuple):
+    if isinstance(size, str | int):
         return str(size)
     low, high, step = limits_of(size)
     return f"{low}..{high}" + (f":{step}" if step != 1 else "")
@@ -149,12 +178,15 @@ def _symbols(inputs: Sequence[InputInfo], dims: Dims) -> tuple[dict[str, Int], l
     problems: list[Diagnostic] = []
     known = {d for info in inputs for d in info.declared if isinstance(d, str)}
     for name, size in dims.items():
-        found = open_size(name, size)
+        found = None if isinstance(size, str) else open_size(name, size)
         if name not in known:
             fix = f"its open dimensions: {', '.join(sorted(known)) or 'none'}"
             problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
+        elif isinstance(size, str):
+            continue
         elif found is None or limits_of(size)[0] == 0:
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
             symbols[name] = found
+    add_expressions({name: size for name, size in dims.items() if name in known}, symbols, problems)
     return symbols, problems

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value, captured
-from sterna.ir.integer import Atom, ComputedSymbol, Int, Symbol, as_int, symbol
+from sterna.ir.integer import Atom, ComputedSymbol, Int, Symbol, as_int, of, symbol
 from sterna_runtime.advice import Advice, dims
 from sterna_runtime.dims import given_dimension
 
@@ -127,6 +127,18 @@ def multiples_wanted(shapes: Sequence[Sequence[Int]]) -> Advice | None:
         if divisor > 1 and max(least, 1) <= most:
             given[name] = (max(least, 1) * divisor * known, most * divisor * known, divisor * known)
     return Advice(f"multiples of {max(d for *_, d in given.values())}: ", dims(given)) if given else None
+
+
+def equal_wanted(a: Int, b: Int) -> Advice | None:
+    """What to do where two sizes have to be equal, one of which is an open dimension that the other has nothing to do
+    with, as the length of a mask beside that of a cache and one; None where that is not it."""
+    names = a.symbols() | b.symbols()
+    if a.symbols() & b.symbols() or any(isinstance(s, ComputedSymbol) or not s.name.isidentifier() for s in names):
+        return None
+    for one, other in ((a, b), (b, a)):
+        if other.symbols() and [of(s) for s in one.symbols()] == [one]:
+            return Advice("if they are equal: ", dims({str(one): str(other).replace(" ", "")}))
+    return None
 
 
 def _different(sizes: Iterable[Int], symbols: Iterable[Symbol], divisor: int) -> int:

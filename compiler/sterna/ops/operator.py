@@ -22,6 +22,7 @@ from sterna.loops.build import ProgramBuilder
 from sterna.loops.groups import GroupBuilder, ThreadGroup
 from sterna.loops.program import Buffer, Function
 from sterna.te.tensor import Tensor
+from sterna_runtime.advice import Fix
 
 
 class Fusion(enum.Enum):
@@ -275,6 +276,6 @@ def opaque(
     return Operator(name, doc, types, None, Fusion.OPAQUE, *settings, program=program, shared=shared)
 
 
-def unfit(title: str) -> SternaError:
+def unfit(title: str, fix: Fix | None = None) -> SternaError:
     """The error of a type rule: operands of wrong types or shapes."""
-    return error("E0108", title)
+    return error("E0108", title, fix=fix)

@@ -8,6 +8,7 @@ from typing import Any
 from sterna.ir import dtypes
 from sterna.ir.graph import TensorType
 from sterna.ir.integer import ONE, Int
+from sterna.ir.sizes import equal_wanted
 from sterna.ops.operator import TypeRule, Types, unfit
 
 NUMBERS = (*dtypes.FLOATS, *dtypes.SIGNED, *dtypes.UNSIGNED)
@@ -34,7 +35,7 @@ def broadcast(shapes: Sequence[tuple[Int, ...]]) -> tuple[Int, ...]:
                 result[position] = size
             elif size != 1 and size != result[position]:
                 listed = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)
-                raise unfit(f"shapes {listed} do not broadcast")
+                raise unfit(f"shapes {listed} do not broadcast", equal_wanted(size, result[position]))
     return tuple(result)
 
 

@@ -99,7 +99,7 @@ def _open_sizes(model: Bundle, given: Dims) -> dict[str, int]:
         raise error("E0002", "--dim is of no use: all sizes of this bundle are fixed", fix="leave it out")
     sizes = {name: hi for name, (_, hi) in model.dims.items()}
     for name, size in given.items():
-        if name not in sizes or isinstance(size, tuple):
+        if name not in sizes or not isinstance(size, int):
             known = ", ".join(f"{n} ({lo} to {hi})" for n, (lo, hi) in model.dims.items())
             raise error("E0002", f"--dim {name} is not one size of an open dimension", fix=f"open: {known}")
         sizes[name] = size

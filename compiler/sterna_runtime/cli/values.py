@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sterna_runtime.arguments import DimSize
+from sterna_runtime.arguments import DimSize, is_expression
 from sterna_runtime.errors import error
 
 
 def dim(text: str) -> tuple[str, DimSize]:
     """`batch=1` -> (name, size); `seq=1..512` -> (name, (least, greatest)): a dimension that stays open;
-    `height=32..640:32` -> (name, (least, greatest, divisor)): one of multiples."""
+    `height=32..640:32` -> (name, (least, greatest, divisor)): one of multiples;
+    `total=past+1` -> (name, text): an expression of others."""
     name, _, size = text.rpartition("=")
     least, dots, rest = size.partition("..")
     greatest, colon, divisor = rest.partition(":")
@@ -21,10 +22,12 @@ def dim(text: str) -> tuple[str, DimSize]:
             raise ValueError
         if colon:
             return name, (int(least), int(greatest), int(divisor))
+        if is_expression(size):
+            return name, size.strip()
         return name, (int(least), int(greatest)) if dots else int(size)
     except ValueError:
         fix = "--dim batch=1, or --dim seq=1..512 for a size that is given when the model runs"
-        title = f'--dim "{text}" is not of the form NAME=SIZE, NAME=LEAST..GREATEST or NAME=LEAST..GREATEST:DIVISOR'
+        title = f'--dim "{text}" is not of the form NAME=SIZE, NAME=LEAST..GREATEST[:DIVISOR] or NAME=EXPRESSION'
         raise error("E0002", title, fix=fix) from None
 
 

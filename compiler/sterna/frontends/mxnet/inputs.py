@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Shapes, open_size, size_text
+from sterna.frontends.inputs import Shapes, add_expressions, open_size, size_text
 from sterna.frontends.mxnet.symbol import VARIABLE, SymbolInfo, users
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, as_int
@@ -208,10 +208,13 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
 def _given(dims: Dims, problems: list[Diagnostic]) -> dict[str, Int]:
     sizes: dict[str, Int] = {}
     for name, size in dims.items():
+        if isinstance(size, str):
+            continue
         if (found := open_size(name, size)) is None:
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
             sizes[name] = found
+    add_expressions(dims, sizes, problems)
     return sizes
 
 

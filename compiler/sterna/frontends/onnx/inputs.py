@@ -9,10 +9,11 @@ from typing import Any
 import onnx
 
 from sterna.errors import Diagnostic, SternaError, error
-from sterna.frontends.inputs import fixed_value, open_size, size_text
+from sterna.frontends.expressions import solved, symbols_of
+from sterna.frontends.inputs import add_expressions, fixed_value, open_size, size_text
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import Array, TensorType, tensor_type
-from sterna.ir.integer import Int, IntLike
+from sterna.ir.integer import Int, as_int
 from sterna.ops.builder import is_too_large
 from sterna_runtime.advice import Advice, Fix
 from sterna_runtime.advice import dims as dims_given
@@ -22,6 +23,8 @@ from sterna_runtime.arguments import Dims
 Shapes = Mapping[str, Sequence[int]]
 
 _SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
+_TIMES = re.compile(r"\d+\*[A-Za-z_]\w*")  # an expression of which a size says what the name is
+_HYPHEN = re.compile(r"\w-\w")
 
 
 def input_types(
@@ -54,8 +57,13 @@ def input_types(
             text = f'the input "{value.name}" has an unknown number of dimensions'
             wanted = shapes_given({value.name: ("<size>", "<size>", "...")})
             problems.append(Diagnostic("E0105", text, (where,), wanted))
-    symbols = _bindings(declared, shapes, dims, problems)
-    used = {d for row in declared.values() for d in row if isinstance(d, str)}
+    named = {d for row in declared.values() for d in row if isinstance(d, str)}
+    expressions = _expressions(named)
+    used = named | {name for names in expressions.values() for name in names}
+    symbols = _bindings(declared, shapes, {name: size for name, size in dims.items() if name in used}, problems)
+    for text, names in expressions.items():
+        if text not in symbols and symbols.keys() >= {*names}:
+            add_expressions({text: text}, symbols, problems)
     for name in dims:
         if name not in used:
             known = ", ".join(sorted(filter(_SYMBOL.fullmatch, used))) or "none"
@@ -70,7 +78,7 @@ def input_types(
             else [symbols.get(d, d) if isinstance(d, str) else d for d in declared.get(name, [])]
         )
         if any(isinstance(size, str) for size in row):
-            problems.append(_unknown(name, declared[name], row, where))
+            problems.append(_unknown(name, declared[name], row, expressions, where))
         elif name in declared or name in shapes:
             types[name] = tensor_type(dtype, [size for size in row if not isinstance(size, str)])
             if is_too_large(types[name]):
@@ -103,12 +111,22 @@ def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:
     return str(dim.dim_param)
 
 
+def _expressions(named: Iterable[str]) -> dict[str, list[str]]:
+    """The names that exporters write as an expression of others (`past + 1`), with these: each has to be one that the
+    model has by itself or times a number, so that a size says what it is. A hyphen may be part of a name."""
+    texts = {text: symbols_of(text) for text in named if not _SYMBOL.fullmatch(text) and not _HYPHEN.search(text)}
+    own = {*named, *(names[0] for text, names in texts.items() if names and _TIMES.fullmatch(text))}
+    return {text: names for text, names in texts.items() if names and own >= {*names}}
+
+
 def _bindings(
     declared: Mapping[str, Sequence[int | str]], shapes: Shapes, dims: Dims, problems: list[Diagnostic]
-) -> dict[str, IntLike]:
+) -> dict[str, Int]:
     """Sizes of named dimensions: those given, and those that given shapes imply."""
-    symbols: dict[str, IntLike] = {}
+    symbols: dict[str, Int] = {}
     for name, size in dims.items():
+        if isinstance(size, str):
+            continue
         if (found := open_size(name, size)) is None:
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
@@ -132,16 +150,25 @@ def _bindings(
                         Diagnostic("E0106", f'the input "{name}" is {text}, which {list(shape)} does not fit')
                     )
                     break
-            elif _SYMBOL.fullmatch(dim) and symbols.setdefault(dim, size) != size:
+            elif _SYMBOL.fullmatch(dim) and symbols.setdefault(dim, as_int(size)) != size:
                 problems.append(Diagnostic("E0106", f"the dimension {dim} is given as {symbols[dim]} and as {size}"))
+            elif _TIMES.fullmatch(dim) and (implied := solved(dim, size)) is not None:
+                symbols.setdefault(implied[0], as_int(implied[1]))
+    add_expressions(dims, symbols, problems)
     return symbols
 
 
-def _unknown(name: str, declared: Sequence[int | str], row: Sequence[int | str | Int], where: str) -> Diagnostic:
+def _unknown(
+    name: str,
+    declared: Sequence[int | str],
+    row: Sequence[int | str | Int],
+    expressions: Mapping[str, Sequence[str]],
+    where: str,
+) -> Diagnostic:
     text = "[" + ", ".join(str(d) if d != "" else "?" for d in declared) + "]"
     example = [d if not isinstance(d, str) else "1" if n == 0 else "<size>" for n, d in enumerate(row)]
     fix: Fix = shapes_given({name: example})
-    missing = [d for d in row if isinstance(d, str)]
+    missing = [name for d in row if isinstance(d, str) for name in expressions.get(d, (d,))]
     if all(_SYMBOL.fullmatch(d) for d in missing):
         first = row[0]
         fix = Advice(dims_given({d: "1" if d == first else "<size>" for d in missing}), "  or  ", fix)

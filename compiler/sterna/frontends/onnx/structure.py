@@ -10,7 +10,7 @@ from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.custom import how_to_register
 from sterna.frontends.onnx.functions import all_nodes
 from sterna.frontends.onnx.nodes import ML, schema
-from sterna_runtime.arguments import Dims, DimSize
+from sterna_runtime.arguments import Dims
 
 #: Operators with sub-graphs: one branch is taken, or a known number of iterations is written out.
 CONTROL = ("If", "Loop", "Scan")
@@ -55,7 +55,7 @@ _SHOWN = 4  # names that a message lists before it only counts
 DATA_SIZED = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Range", "Unique"})
 
 
-def data_limits(graph: onnx.GraphProto, dims: Dims) -> tuple[dict[str, DimSize], dict[str, tuple[int, int]]]:
+def data_limits(graph: onnx.GraphProto, dims: Dims) -> tuple[Dims, dict[str, tuple[int, int]]]:
     """The sizes given for dimensions of inputs, and the limits given for results whose sizes the data decide."""
     results: set[str] = set()
     for node in all_nodes(graph.node):
@@ -63,9 +63,9 @@ def data_limits(graph: onnx.GraphProto, dims: Dims) -> tuple[dict[str, DimSize],
             results |= set(node.output[:1])
         elif node.op_type == "Loop":
             results |= set(node.output[max(len(node.input) - 2, 0) :])
-    given = {name: size for name, size in dims.items() if name in results}
+    given = {name: size for name, size in dims.items() if name in results and not isinstance(size, str)}
     limits = {name: size[:2] if isinstance(size, tuple) else (0, size) for name, size in given.items()}
-    return {name: size for name, size in dims.items() if name not in results}, limits
+    return {name: size for name, size in dims.items() if name not in given}, limits
 
 
 def check_imports(model: onnx.ModelProto, versions: Mapping[str, int], where: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sterna.frontends.expressions import equality_of
 from sterna.frontends.pytorch.control import INLINED
-from sterna.frontends.pytorch.expressions import equality_of
 from sterna.frontends.pytorch.program import GraphInfo
 from sterna.frontends.pytorch.translation import Translation
 from sterna.ir.graph import Value

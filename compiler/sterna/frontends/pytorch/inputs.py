@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Shapes, limits_of, open_size, size_text
-from sterna.frontends.pytorch.expressions import parse, symbols_of
+from sterna.frontends.expressions import parse, solved, symbols_of
+from sterna.frontends.inputs import Shapes, add_expressions, limits_of, open_size, size_text
 from sterna.frontends.pytorch.program import Program, Spec, TensorInfo
 from sterna.frontends.pytorch.tensors import COMPLEX
 from sterna.ir.graph import TensorType, tensor_type
@@ -118,13 +118,16 @@ def _sizes(
         if name in of_data:
             if not isinstance(size, tuple):
                 text = f"the data decide the dimension {name}, of which only bounds can be given"
-                problems.append(Diagnostic("E0106", text, (), Advice(dims_given({name: (1, size)}))))
+                bounds = (1, size if isinstance(size, int) else 8)
+                problems.append(Diagnostic("E0106", text, (), Advice(dims_given({name: bounds}))))
             else:
                 _check(name, *limits_of(size)[:2], program, problems)
             continue
         if name not in names:
             fix = f"its open dimensions: {', '.join((*names, *of_data)) or 'none'}"
             problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
+            continue
+        if isinstance(size, str):
             continue
         if (found := open_size(name, size)) is None:
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
@@ -143,6 +146,11 @@ def _sizes(
                 problems.append(Diagnostic("E0106", text))
             _check(dim, size, size, program, problems)
     _solve(infos, shapes, known, program, problems)
+    by_others = {name: size for name, size in dims.items() if name in names and isinstance(size, str)}
+    add_expressions(by_others, known, problems)
+    for name in by_others.keys() & known.keys():
+        least, greatest = known[name].bounds()
+        _check(name, least or 0, greatest or 0, program, problems)
     missing = []
     for name in names:
         if name in known:
@@ -171,14 +179,10 @@ def _solve(
             inside = symbols_of(text) if isinstance(text, str) else []
             if not isinstance(text, str) or len(inside) != 1 or inside[0] in known:
                 continue
-            # Of a straight line two points say all.
-            zero, one = (int(parse(text, {inside[0]: as_int(n)})) for n in (0, 1))
-            if one != zero and (size - zero) % (one - zero) == 0:
-                value = (size - zero) // (one - zero)
-                if int(parse(text, {inside[0]: as_int(value)})) == size:
-                    known[inside[0]] = as_int(value)
-                    _check(inside[0], value, value, program, problems)
-                    continue
+            if (found := solved(text, size)) is not None:
+                known[found[0]] = as_int(found[1])
+                _check(*found, found[1], program, problems)
+                continue
             fix = f"sizes as {text} gives them" if len(text) < 40 else None
             problems.append(Diagnostic("E0106", f'no size of {inside[0]} makes {size} of the input "{name}"', (), fix))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import SternaError
-from sterna.frontends.pytorch.expressions import parse, symbols_of
+from sterna.frontends.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import TensorInfo
 from sterna.frontends.pytorch.tensors import COMPLEX
 from sterna.ir.extremum import maximum

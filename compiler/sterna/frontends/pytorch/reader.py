@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from sterna.errors import Diagnostic, SternaError, error, internal_error
+from sterna.frontends.expressions import parse
 from sterna.frontends.inputs import Shapes
 from sterna.frontends.naming import named_graph
 from sterna.frontends.pytorch import control
 from sterna.frontends.pytorch.aliases import Tensor
 from sterna.frontends.pytorch.assertions import asserted, held
-from sterna.frontends.pytorch.expressions import parse
 from sterna.frontends.pytorch.inputs import fed, input_types
 from sterna.frontends.pytorch.layouts import are_empty
 from sterna.frontends.pytorch.operators import functional, is_view, translator_of, view_of

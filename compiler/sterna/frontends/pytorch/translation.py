@@ -12,7 +12,7 @@ from typing import Any
 
 from sterna.errors import SternaError, error
 from sterna.frontends.emitter import Emitter, axes_of
-from sterna.frontends.pytorch.expressions import parse, symbols_of
+from sterna.frontends.expressions import parse, symbols_of
 from sterna.frontends.pytorch.program import NodeInfo, TensorInfo
 from sterna.frontends.pytorch.promotion import Operand, float_type, result_type
 from sterna.ir import dtypes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sterna.errors import error
-from sterna.frontends.pytorch import expressions
+from sterna.frontends import expressions
 from sterna.frontends.pytorch.layouts import Layout, layout_of
 from sterna.frontends.pytorch.translation import Translation, Translator
 from sterna.ir.graph import Value

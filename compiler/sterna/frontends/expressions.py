@@ -1,5 +1,5 @@
-"""Sizes as exported programs write them: expressions of SymPy, as its `srepr` (`Mul(Integer(2), Symbol('s0'))`) or, in
-older files, as text (`2*s0`). They are read as trees and never run.
+"""Sizes that are made of others, as exporters and users write them: text (`2*s0`, `past + 1`), or what SymPy's `srepr`
+gives (`Mul(Integer(2), Symbol('s0'))`). They are read as trees and never run.
 """
 
 from __future__ import annotations
@@ -46,6 +46,20 @@ def symbols_of(text: str) -> list[str]:
         elif isinstance(node, ast.Name) and id(node) not in calls:
             found.append(node.id)
     return list(dict.fromkeys(found))
+
+
+def solved(text: str, size: int) -> tuple[str, int] | None:
+    """(symbol, value) that gives an expression of one symbol this size, as 4 of 2*s for 8; None if no value does."""
+    inside = symbols_of(text)
+    if len(inside) != 1:
+        return None
+    (name,) = inside
+    # Of a straight line two points say all.
+    zero, one = (int(parse(text, {name: as_int(n)})) for n in (0, 1))
+    if one == zero or (size - zero) % (one - zero):
+        return None
+    value = (size - zero) // (one - zero)
+    return (name, value) if int(parse(text, {name: as_int(value)})) == size else None
 
 
 def equality_of(text: str) -> tuple[str, int] | None:
