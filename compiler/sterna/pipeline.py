@@ -35,6 +35,7 @@ from sterna.passes.einsum_products import einsum_products
 from sterna.passes.eliminate_common_subexpressions import eliminate_common_subexpressions
 from sterna.passes.eliminate_dead_code import eliminate_dead_code
 from sterna.passes.eliminate_identities import eliminate_identities
+from sterna.passes.fill_channels import fill_channels
 from sterna.passes.fold_batch_norm import fold_batch_norm
 from sterna.passes.fold_constants import fold_constants
 from sterna.passes.fuse import fuse_all
@@ -260,6 +261,9 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("multiply-by-reciprocals", multiply_by_reciprocals),
     graph_pass("crop-taps", crop_taps),
     graph_pass("drop-channels", drop_channels, lambda context: not context.options.debug),
+    graph_pass(
+        "fill-channels", fill_channels, lambda c: c.target.threads is not None and not c.options.debug
+    ),
     # A CPU stores parts of rows as it goes; on a device each is a launch.
     graph_pass("rotations", rotations, lambda context: context.target.threads is not None),
     graph_pass("eliminate-common-subexpressions", eliminate_common_subexpressions),

@@ -296,7 +296,7 @@ class _Scheduling:
         lanes = min(self.group // elements, at_least(terms) // LEAST_TERMS)
         if body.index is not None or terms <= LAST or lanes < 2:
             return
-        beside = not self._terms_are_neighbours(body)
+        beside = not self._terms_are_neighbours(acc, body)
         # Of several axes the last terms would be at positions that nobody proves, if they did not come out even.
         even = lanes if len(body.axes) == 1 else min(lanes, terms & -terms)
         longest = max(body.axes, key=lambda a: size(a.extent))
@@ -318,14 +318,21 @@ class _Scheduling:
             self._in_register(own, part, thread)
             reduced, lanes = "lane", lanes // STEP if lanes > LAST else 0
 
-    def _terms_are_neighbours(self, body: Reduce) -> bool:
-        """Whether neighbours in memory, of the greatest tensor that is read, are terms of one sum."""
+    def _terms_are_neighbours(self, name: str, body: Reduce) -> bool:
+        """Whether neighbours in memory, of the tensor of which a slice reads most, are terms of one sum."""
         found = [
-            (product(load.tensor.shape), stride_of(load, body.axes[-1], self.context.strides) == 1)
+            (self._of_slice(name, load), stride_of(load, body.axes[-1], self.context.strides) == 1)
             for load in expanded_loads(self.s, body)
             if isinstance(load.tensor, Tensor) and load.tensor.name not in self.s.stages
         ]
         return max(found, key=lambda each: each[0])[1] if found else False
+
+    def _of_slice(self, name: str, load: Load) -> int:
+        """Elements of a tensor that a slice of a stage reads."""
+        sliced = {a for a in self.s.stages[name].tensor.axes if a.name in self.sliced[name]}
+        shared = not any(sliced & index.symbols() for index in load.indices)
+        assert isinstance(load.tensor, Tensor)
+        return product(load.tensor.shape) // (1 if shared else self.tasks)
 
     def _in_register(self, acc: str, nest: str, thread: str) -> None:
         """A sum of each thread's own, of parts if it is long: one sum of many terms is off by as many roundings."""
@@ -378,13 +385,11 @@ class _Scheduling:
     def _read(self, name: str) -> int:
         """Bytes of the device's memory that a slice of a stage reads, each once."""
         found: dict[str, int] = {}
-        sliced = {a for a in self.s.stages[name].tensor.axes if a.name in self.sliced[name]}
         for load in expanded_loads(self.s, self.s.stages[name].body):
             t = load.tensor
             if isinstance(t, Tensor) and t.name not in self.s.stages:
-                shared = not any(sliced & index.symbols() for index in load.indices)
-                elements = product(t.shape) // (1 if shared else self.tasks)
-                found[t.name] = max(found.get(t.name, 0), elements * dtypes.size(t.dtype))
+                nbytes = self._of_slice(name, load) * dtypes.size(t.dtype)
+                found[t.name] = max(found.get(t.name, 0), nbytes)
         return sum(found.values())
 
 

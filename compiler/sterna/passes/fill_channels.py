@@ -1,0 +1,133 @@
+"""Fills channels up by some of zeros, so that the rows of a tensor of a GPU begin at multiples of what threads copy.
+
+A position's channels are a row. One of 58 halves begins in the midst of a run of 16 bytes, so that threads copy
+elements one by one; of 728 every other one begins in the midst of a sector of memory, and every step in depth asks for
+a sector more than it fills. With 64 and 736 channels neither is so. What the weights make of the channels that are
+added is zero, and what they make from it, too: the sums are the same. Between products they pass what works channel by
+channel, and makes nothing infinite of zeros (`passes/channel_segments.py`). Frameworks for GPUs lay out channels so in
+place of the model's own (NVIDIA's TensorRT: NHWC8, NHWC16).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sterna.ir import dtypes
+from sterna.ir.graph import Array, Graph, Node, Value
+from sterna.ir.memory import SECTOR
+from sterna.passes.channel_ranges import channels
+from sterna.passes.channel_segments import Segments, is_dense, is_depthwise, is_grouped
+from sterna.passes.rewriting import Rewriting
+
+#: Bytes of a copy, which rows are multiples of; bytes of rows from which on they are whole sectors.
+RUN, LONG = 16, 256
+#: Channels for each one more: of rows that are no whole runs, and of others.
+FOR_RUNS, FOR_SECTORS = 3, 8
+
+
+def fill_channels(graph: Graph) -> Graph:
+    """The graph with such channels; computes the same sums. Tensors that have more have names of their own."""
+    if not any(is_dense(node) or is_grouped(node) for node in graph.nodes):
+        return graph
+    places = _places(graph)
+    if not places:
+        return graph
+    rewriting = Rewriting(graph)
+    for node in graph.nodes:
+        if not any(value in places for value in (*node.operands, *node.outputs)):
+            rewriting.keep(node)
+            continue
+        made = places.get(node.output)
+        inputs, attributes = [*rewriting.operands(node)], dict(node.attributes)
+        if is_dense(node) or is_grouped(node) or is_depthwise(node):
+            data = _weights(node, places)
+            inputs[1] = rewriting.builder.constant(data, node.operands[1].name)
+            if is_depthwise(node):
+                attributes["groups"] = data.shape[-1]
+        elif made is not None:
+            for n, value in enumerate(node.inputs):
+                if value is not None and value.data is not None and channels(value) == channels(node.output) > 1:
+                    constant = _filled(value.data, made, int(node.op == "div"))
+                    inputs[n] = rewriting.builder.constant(constant, value.name)
+        attributes |= _sizes(node, places)
+        name = node.output if made is None else rewriting.builder.name(f"{node.output.name}/filled")
+        new = rewriting.builder.add(node.op, *inputs, sources=node.sources, name=node.name, result=name, **attributes)
+        rewriting.substitute(node.output, new)
+    return rewriting.finish()
+
+
+def _places(graph: Graph) -> dict[Value, Array]:
+    """Of each tensor that is filled up, the channel of the model at each of its channels, -1 where there is none."""
+    segments = Segments(graph)
+    whole: dict[int, int] = {}
+    for value in segments.cuts:
+        parts = segments.lengths(value)
+        for number, length in parts:
+            if number not in segments.fixed:
+                wanted = _wanted(length, dtypes.size(value.dtype), len(parts) > 1)
+                whole[number] = max(whole.get(number, 0), wanted)
+    places: dict[Value, Array] = {}
+    for value in segments.cuts:
+        parts, first, own = segments.lengths(value), 0, list[Array]()
+        for number, length in parts:
+            own += [np.arange(first, first + length), np.full(whole.get(number, length) - length, -1)]
+            first += length
+        if own and sum(map(len, own)) > first:
+            places[value] = np.concatenate(own)
+    return places
+
+
+def _wanted(length: int, each: int, beside: bool) -> int:
+    """Channels that a segment is to have.
+
+    Args:
+        each: bytes of a channel; beside: whether other segments are in the same row.
+    """
+
+    def up(to: int, for_each: int) -> int:
+        more = -length % (to // each)
+        return length + more if length >= for_each * more else length
+
+    runs = up(RUN, FOR_RUNS)
+    return max(runs, up(SECTOR, FOR_SECTORS)) if beside or length * each > LONG else runs
+
+
+def _weights(node: Node, places: dict[Value, Array]) -> Array:
+    """The constants of a product, with zeros for channels that were not there."""
+    x, weights = node.operands
+    data = weights.data
+    assert data is not None
+    read, made = places.get(x), places.get(node.output)
+    if read is not None and not is_depthwise(node):
+        # Of groups the weights have the channels of one.
+        groups = int(node.attributes.get("groups", 1))
+        data = np.moveaxis(_filled(np.moveaxis(data, -2, -1), read[: len(read) // groups]), -1, -2)
+    return _filled(data, made)
+
+
+def _filled(data: Array, places: Array | None, by: int = 0) -> Array:
+    """A constant with another number in its last dimension where there is no channel; one number for all stays."""
+    if places is None:
+        return np.ascontiguousarray(data)
+    return np.where(places >= 0, data[..., places], np.asarray(by, data.dtype))
+
+
+def _sizes(node: Node, places: dict[Value, Array]) -> dict[str, Any]:
+    """The attributes of a node that say how many channels there are."""
+    x, made = node.operands[0], places.get(node.output)
+    count = channels(node.output) if made is None else len(made)
+    if node.op == "reshape":
+        return {"shape": (*node.attributes["shape"][:-1], count)}
+    if node.op == "resize":
+        return {"sizes": (*node.attributes["sizes"][:-1], count)}
+    if node.op == "slice":
+        first = node.attributes["starts"][-1]
+        if x in places and channels(node.output):
+            first = int(np.flatnonzero(places[x] == int(first))[0])
+        return {
+            "starts": (*node.attributes["starts"][:-1], first),
+            "sizes": (*node.attributes["sizes"][:-1], count),
+        }
+    return {}
