@@ -138,6 +138,10 @@ def _tabulate(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: tabulate(each, floats_are_dear=scalar), graph)
 
 
+def _layout(graph: Graph, context: PassContext) -> Graph:
+    return everywhere(lambda each: layout(each, exchanges=context.target.threads is not None), graph)
+
+
 def _phases(graph: Graph, context: PassContext) -> Graph:
     return everywhere(lambda each: phases(each, context.target.threads is not None), graph)
 
@@ -254,7 +258,7 @@ PIPELINE: tuple[Pass, ...] = (
     graph_pass("eliminate-identities", eliminate_identities),
     graph_pass("layer-normalizations", layer_normalizations),
     graph_pass("group-statistics", group_statistics, lambda c: c.target.lanes(32) > 1 and c.target.threads is None),
-    graph_pass("layout", layout),
+    Pass("layout", _layout, (("layout", print_graph),), verify_graph, over_graphs=True),
     graph_pass("fold-batch-norm", fold_batch_norm),
     graph_pass("hoist-elementwise", hoist_elementwise),
     graph_pass("simplify", eliminate_identities),

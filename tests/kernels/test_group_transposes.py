@@ -83,6 +83,14 @@ def test_short_axes_are_runs_together(shape: tuple[int, ...], order: tuple[int, 
     assert found.conflicts <= 0.5 * found.shared_accesses
 
 
+@pytest.mark.parametrize("shape", [(36, 320), (128, 196), (200, 36)], ids=str)
+def test_rows_that_are_no_whole_sectors(shape: tuple[int, ...]) -> None:
+    program = check(shape, (1, 0), "float16")
+    found = accesses(program)
+    for buffer in (program.inputs[0], program.outputs[0]):
+        assert found.requested[buffer] <= 1.5 * found.least[buffer]
+
+
 H, W = symbol("h", 1, 512), symbol("w", 1, 384)
 
 

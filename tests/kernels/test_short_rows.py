@@ -35,6 +35,12 @@ def two_axes(rows: int, high: int, wide: int) -> Kernel:
     return Kernel("two", (x,), (), (compute("out", (rows,), lambda n: total(x[n, i.var, j.var], i, j)),))
 
 
+def weighted(rows: int, terms: int) -> Kernel:
+    """Rows times a vector that all of them read."""
+    x, w, k = placeholder("x", (rows, terms)), placeholder("w", (terms,)), reduce_axis("k", terms)
+    return Kernel("weighted", (x, w), (), (compute("out", (rows,), lambda i: total(x[i, k.var] * w[k.var], k)),))
+
+
 SHORT: dict[str, Kernel] = {
     "sums of three": row_sums(300, 3),
     "maxima of two bytes": row_sums(300, 2, "max", "int8"),
@@ -42,6 +48,7 @@ SHORT: dict[str, Kernel] = {
     "sums of four longs": row_sums(200, 4, "sum", "int64"),
     "squares": squares(150, 8),
     "two axes": two_axes(140, 3, 4),
+    "times a vector": weighted(150, 8),
     "places of maxima": place_of_greatest(300, 5),
     "softmax of three": softmax((150, 3), 1),
     "softmax of eight": softmax((70, 8), 1),
@@ -65,7 +72,7 @@ def test_results_of_a_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda-sm80", "webgpu"])
-@pytest.mark.parametrize("name", ["sums of three", "squares", "two axes", "softmax of eight"])
+@pytest.mark.parametrize("name", ["sums of three", "times a vector", "two axes", "softmax of eight"])
 def test_accesses_are_side_by_side(name: str, target: str) -> None:
     program = finish(lower(scheduled(SHORT[name], target)))
     assert any(isinstance(s, P.Barrier) for s in P.walk(program.body))

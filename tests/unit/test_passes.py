@@ -182,6 +182,22 @@ def test_channel_shuffle_needs_no_transpose_but_its_own() -> None:
     same(graph, after)
 
 
+def test_products_across_rows_exchange_their_factors() -> None:
+    """Layers over positions, as of mixers: groups of threads read either factor in any order."""
+    b, x = start(1, 14, 16)
+    y = b.add("matmul", b.add("transpose", x, order=(0, 2, 1)), b.constant(weights(14, 7)))
+    y = b.add("add", y, b.constant(weights(7)))
+    y = b.add("transpose", b.add("matmul", b.add("relu", y), b.constant(weights(7, 14))), order=(0, 2, 1))
+    graph = finish(b, x, b.add("matmul", b.add("add", y, x), b.constant(weights(16, 5))))
+    after = layout(graph, exchanges=True)
+    assert "transpose" not in ops(after)
+    assert "transpose" in ops(layout(graph))
+    same(graph, after)
+    uneven, short = start(1, 16, 14)
+    y = uneven.add("matmul", uneven.add("transpose", short, order=(0, 2, 1)), uneven.constant(weights(16, 7)))
+    assert "transpose" in ops(layout(finish(uneven, short, y), exchanges=True))
+
+
 def test_scores_of_two_orders_stay_as_their_products_want_them() -> None:
     """Half of them come transposed: they are turned, not the half that the softmax's rows already follow."""
     b, x = start(2, 8, 8)

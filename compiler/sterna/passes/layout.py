@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from math import gcd
 from typing import Any
 
 from sterna.ir.graph import Graph, Node, Value, captured
@@ -23,9 +24,14 @@ Order = tuple[int, ...]
 Held = tuple[Value, Order]
 
 
-def layout(graph: Graph) -> Graph:
-    """The graph with as few transposes as this finds; computes the same."""
-    return LayoutRewriting(graph).run()
+def layout(graph: Graph, exchanges: bool = False) -> Graph:
+    """The graph with as few transposes as this finds; computes the same.
+
+    Args:
+        exchanges: whether a product with a constant may be computed with its factors exchanged and transposed, where
+            its rows lie across: either factor is brought in any order, and none is read as it is packed.
+    """
+    return LayoutRewriting(graph, exchanges).run()
 
 
 def inverse(order: Order) -> Order:
@@ -44,11 +50,16 @@ def straight(rank: int) -> Order:
     return tuple(range(rank))
 
 
+def exchanged(rank: int) -> Order:
+    """The last two dimensions the other way round."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
 class LayoutRewriting:
     """The walk over a graph; rules say what an operator does on permuted operands."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, exchanges: bool = False):
+        self.graph, self.exchanges = graph, exchanges
         self.rewriting = Rewriting(graph, fold=1)
         self.builder = self.rewriting.builder
         self.held: dict[Value, Held] = {}
@@ -326,7 +337,23 @@ class LayoutRewriting:
         base, order = self.hold(x)
         if w.is_constant and w.type.rank == 2 and len(order) > 2 and order[-1] == len(order) - 1:
             return self.emit(node, [base, w], order)
+        if self.exchanges and w.data is not None and self.rows_lie_across(base, order):
+            # A^T W is (W^T A)^T.
+            across = exchanged(len(order))
+            return self.emit(node, [self.builder.constant(w.data.T, w.name), self.in_order(x, across)], across)
         return False
+
+    @staticmethod
+    def rows_lie_across(base: Value, order: Order) -> bool:
+        """Whether what is held has its last two dimensions exchanged in memory, and rows begin there at places at least
+        as even as those of what is held would."""
+        if len(order) < 2:
+            return False
+        across = tuple(order[n] for n in exchanged(len(order)))
+        own, held = (base.shape[n] for n in (across[-1], order[-1]))
+        if order == straight(len(order)) or not (own.is_const and held.is_const) or not moves_nothing(across, base):
+            return False
+        return int(held) > 1 and gcd(int(own), _EVEN) >= gcd(int(held), _EVEN)
 
     def reshape(self, node: Node) -> bool:
         (x,) = node.operands
@@ -425,6 +452,8 @@ _PER_DIMENSION = {
     "slice": ("starts", "sizes", "steps"),
     "tile": ("repeats",),
 }
+#: Elements that rows of matrices may begin at multiples of, for wide accesses.
+_EVEN = 16
 _ALONG = ("cumulative_sum", "log_softmax", "softmax")
 _RULES: dict[str, Callable[[LayoutRewriting, Node], bool]] = {
     "arg_max": LayoutRewriting.arg,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sterna.ir import dtypes
 from sterna.ir.integer import Symbol
-from sterna.ir.memory import REGISTER, Memory
+from sterna.ir.memory import REGISTER, SECTOR, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import group_attention
 from sterna.schedule.strategies.analysis import (
@@ -328,11 +328,17 @@ class _Scheduling:
         return max(found, key=lambda each: each[0])[1] if found else False
 
     def _of_slice(self, name: str, load: Load) -> int:
-        """Elements of a tensor that a slice of a stage reads."""
-        sliced = {a for a in self.s.stages[name].tensor.axes if a.name in self.sliced[name]}
-        shared = not any(sliced & index.symbols() for index in load.indices)
-        assert isinstance(load.tensor, Tensor)
-        return product(load.tensor.shape) // (1 if shared else self.tasks)
+        """Elements of a tensor that a slice of a stage asks for, with what lies in a sector beside each where that is
+        another slice's, or a thread's with a row of its own, at another time."""
+        t, tensor = load.tensor, self.s.stages[name].tensor
+        assert isinstance(t, Tensor)
+        sliced = {a for a in tensor.axes if a.name in self.sliced[name]}
+        own = -(-product(t.shape) // product([a.extent for a in sliced & E.axes_of(load)]))
+        apart = bool(t.shape) and not sliced.isdisjoint(load.indices[-1].symbols())
+        if self._elements(name) >= self.group:
+            (*_, thread) = (a for a in tensor.axes if a not in sliced)
+            apart |= stride_of(load, thread, self.context.strides) not in (0, 1)
+        return own * SECTOR // dtypes.size(t.dtype) if apart else own
 
     def _in_register(self, acc: str, nest: str, thread: str) -> None:
         """A sum of each thread's own, of parts if it is long: one sum of many terms is off by as many roundings."""

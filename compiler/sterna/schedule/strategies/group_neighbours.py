@@ -129,10 +129,14 @@ def fetched_together(load: E.Load, tiles: Mapping[Axis, int], context: Context) 
     return many & -many  # what one access can be
 
 
-def bring_in_order(s: Schedule, local: str, out: str, place: str, shared: Memory, threads: int) -> None:
-    """Lets the threads of a task bring a copy that they share, neighbours along its elements."""
+def bring_in_order(s: Schedule, local: str, out: str, place: str, shared: Memory, threads: int, many: int = 1) -> None:
+    """Lets the threads of a task bring a copy that they share, neighbours along its elements, so many at once."""
     s.compute_at(local, out, place, shared)
-    _, thread = s.split(local, fused(s, local, [a.name for a in s.stages[local].tensor.axes]), threads)
+    *axes, along = (a.name for a in s.stages[local].tensor.axes)
+    if many > 1:
+        along, lane = s.split(local, along, many)
+        s.vectorize(local, lane)
+    _, thread = s.split(local, fused(s, local, [*axes, along]), threads)
     s.bind(local, thread, "thread.x")
 
 

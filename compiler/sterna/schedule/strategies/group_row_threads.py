@@ -364,6 +364,8 @@ def short_row(s: Schedule, name: str, context: Context) -> ShortRow | None:
     terms = product([a.extent for a in body.axes])
     inputs = [t.name for t in s.kernel.inputs]
     read = {(x.tensor.name, x.indices): x for x in expanded_loads(s, body) if x.tensor.name in inputs}
+    # What all rows read is one thread's as another's.
+    read = {key: x for key, x in read.items() if axes[0] in E.axes_of(x)}
     if len(read) != 1 or not 1 < terms < SHORT_ROW:
         return None
     (row,) = read.values()

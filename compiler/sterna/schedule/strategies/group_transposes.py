@@ -66,9 +66,8 @@ def propose(kernel: Kernel, context: Context, shared: Memory) -> Schedule | None
     # Of open sizes it may not be proved that tiles are apart; then threads have elements.
     if not all(a.extent.is_const for a in tensor.axes) and context.choose("form", lambda: (ELEMENTS,), TILES) != TILES:
         return None
-    least = max(SECTOR // dtypes.size(tensor.dtype), 1)
     whole = size(axis.extent), size(tensor.axes[-1].extent)
-    sides = _tile(*whole, product(tensor.shape), least, context)
+    sides = _tile(*whole, product(tensor.shape), max(SECTOR // dtypes.size(tensor.dtype), 1), context)
     if box := _box(load, tensor, {axis: sides[0], tensor.axes[-1]: sides[1]}, context):
         return _boxes(s, out, load, box, context.target.threads.preferred, shared)
     sides = context.choose("tile", lambda: _others(*whole), sides)
@@ -157,22 +156,24 @@ def _sectors(order: Sequence[Axis], box: Mapping[Axis, int], each: int, stored: 
     return total
 
 
-def _tile(down: int, across: int, elements: int, least: int, context: Context) -> tuple[int, int]:
+def _tile(down: int, across: int, elements: int, sector: int, context: Context) -> tuple[int, int]:
     """Positions of a tile along the axis that is read side by side, and along the one that is stored so, of which a
-    sector of memory has `least`: all of a short one, and fewer of both where tasks would be few."""
+    sector of memory has so many: all of a short one, and fewer of both where tasks would be few."""
     assert context.target.threads is not None
     most = MOST
     while most > LEAST and elements < most * context.target.threads.multiprocessors:
         most //= 2
-    sides = [min(SIDE, down), min(SIDE, across)]
+    # Of rows that are no whole sectors, parts are in more sectors than they fill: short ones stay whole.
+    sides = [n if SIDE < n < 2 * SIDE and n % sector else min(SIDE, n) for n in (down, across)]
     for n, whole in enumerate((down, across)):
         if sides[1 - n] < SIDE:
             room = max(SIDE, most // sides[1 - n])
             sides[n] = min(1 << (room.bit_length() - 1), at_least(whole))
-    # Rows of a tile stay as long as there are banks.
-    floors = (SIDE, min(SIDE, least) if sides[0] >= SIDE else SIDE)
+    # Rows of a tile stay as long as there are banks, and parts of rows as threads that store them together.
+    part = sector if across % sector == 0 else SIDE
+    floors = (SIDE, min(SIDE, part) if sides[0] >= SIDE else SIDE)
     for n in (1, 0):
-        while sides[0] * sides[1] > most and sides[n] > floors[n] and sides[n] % 2 == 0:
+        while sides[0] * sides[1] > most and sides[n] > floors[n] and sides[n] % 2 == 0 and sides[n] <= SIDE:
             sides[n] //= 2
     return sides[0], sides[1]
 

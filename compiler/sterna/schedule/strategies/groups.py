@@ -11,7 +11,7 @@ from functools import partial
 
 from sterna.choices import Choice
 from sterna.ir import dtypes
-from sterna.ir.memory import REGISTER, Memory
+from sterna.ir.memory import Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies import (
     fragment_plan,
@@ -21,6 +21,7 @@ from sterna.schedule.strategies import (
     group_rows,
     group_tiles,
     group_transposes,
+    group_windows,
 )
 from sterna.schedule.strategies.analysis import (
     Context,
@@ -30,7 +31,6 @@ from sterna.schedule.strategies.analysis import (
     inline_elementwise,
     product,
     reductions,
-    size,
     stages_apart,
     stored_apart,
     stride_of,
@@ -40,8 +40,8 @@ from sterna.schedule.strategies.group_neighbours import (
     neighbours,
 )
 from sterna.schedule.strategies.group_row_threads import SHORT_ROW, ShortRow, short_row
+from sterna.schedule.strategies.group_sums import in_register
 from sterna.schedule.strategies.operands import single_reduction
-from sterna.schedule.strategies.rows import SUMS, keep_lanes, many_terms
 from sterna.te.expr import Reduce
 from sterna.te.tensor import Kernel, Tensor
 
@@ -88,6 +88,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         "fragments": partial(group_fragments.propose, kernel, stage, context, shared),
         "tiles": partial(group_tiles.propose, kernel, stage, context, shared),
         "rows": partial(group_rows.propose, kernel, context, shared),
+        "windows": partial(group_windows.propose, kernel, stage, context, shared),
     }
     wanted = context.choose("form", lambda: (*forms, "elements"), FIRST)
     pays: dict[str, Callable[[], bool]] = {
@@ -175,7 +176,7 @@ def _elements(kernel: Kernel, context: Context, reduced: str = "", shared: Memor
         s.bind(out, thread, "thread.x")
         if acc:
             row = short_row(s, acc, context)
-            _in_register(s, acc, out, thread, many)
+            in_register(s, acc, out, thread, many)
             if row is not None and shared is not None and many == 1:
                 _bring_rows(s, row, block, threads, shared)
     return s
@@ -190,33 +191,3 @@ def _bring_rows(s: Schedule, row: ShortRow, block: str, threads: int, shared: Me
     bring_in_order(s, local, out, block, shared, threads)
     if row.padding[0]:
         s.pad_rows(local, *row.padding)
-
-
-def _in_register(s: Schedule, acc: str, out: str, thread: str, many: int) -> None:
-    """Sums of each thread's own, of parts if they are long: one sum of many terms is off by as many roundings."""
-    body = s.stages[acc].body
-    assert isinstance(body, Reduce)
-    longest = max(body.axes, key=lambda a: size(a.extent), default=None)
-    long = longest is not None and longest.extent.is_const and many_terms(body, body.axes)
-    if many > 1:
-        assert longest is not None
-        parts = [acc]
-        if long:
-            _, part = s.split(acc, longest.name, min(SUMS, size(longest.extent)))
-            parts.append(s.rfactor(acc, part, outermost=True))
-        for name in parts:
-            state = s.stages[name]
-            last = state.tensor.axes[-1].name
-            terms = [leaf for leaf in state.leaves if leaf in state.reduction_leaves]
-            s.reorder(name, *terms, *(leaf for leaf in state.leaves if leaf not in (*terms, last)), last)
-            s.vectorize(name, last)
-            s.compute_at(name, out, thread, REGISTER)
-        if long:
-            s.unroll(acc, "lane")
-            s.unroll(parts[1], "lane")
-        return
-    if longest is not None and long:
-        keep_lanes(s, acc, longest.name, min(SUMS, size(longest.extent)), out, thread, 1)
-        for leaf in list(s.stages[acc].leaves):
-            s.unroll(acc, leaf)
-    s.compute_at(acc, out, thread, REGISTER)
