@@ -19,7 +19,7 @@ from sterna.passes.partition import Partition
 from sterna.passes.separable import find_separable
 from sterna.passes.views import plan_views
 from sterna.schedule.strategies import separable
-from sterna.schedule.strategies.separable import Sizes
+from sterna.schedule.strategies.separable import Rows, Sizes
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
 from sterna.te.tensor import Kernel
@@ -162,6 +162,17 @@ def test_blocks_fit_the_cache() -> None:
     assert sizes.touched(rows) * sizes.wide_row + sizes.window_row <= separable.SHARE_OF_CACHE * SERVER.l2_bytes
     assert sizes.block(replace(SERVER, l2_bytes=1 << 16)) is None
     assert sizes.block(replace(SERVER, l2_bytes=0)) is None
+
+
+def test_rows_that_end_within_a_tile_count() -> None:
+    """Seven positions are a tile of six by two vectors and most of another one, 49 are eight and one: for AVX2, row by row
+    costs more than what stays in the cache saves."""
+    narrow = Rows(7, 7, 960, 320)
+    avx2 = replace(load_target("x86-64-v3"), l2_bytes=1 << 16)
+    assert narrow.cycles_by_row(avx2, 8) > 7 * 7 * 960 * 320 / 16 / 8
+    assert Rows(48, 48, 24, 48).cycles_by_row(avx2, 8) == 0
+    sizes = Sizes(7, 1, 3, 7 * 960 * 4, 9 * 960 * 4, 9, 0, products=(narrow,))
+    assert sizes.gain(avx2, 8) < 0 < replace(sizes, products=()).gain(avx2, 8)
 
 
 # ---------------------------------------------------------------- what is computed

@@ -76,6 +76,13 @@ def test_where_no_load_repeats_an_element_a_tile_has_few_rows() -> None:
     assert load_target("x86-64-v3").splat_loads
 
 
+def test_a_tile_has_more_sums_than_just_hide_the_latency_of_one() -> None:
+    """Each of eight sums would have to begin in the very cycle in which its last product ends."""
+    for rows in (49, 128, 196, 784):
+        mr, nv = tile_shape((rows,), 48, 384, 16, 2.0, 2.0, 8, (1 << 30, 48))
+        assert mr * nv > 8
+
+
 def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> None:
     """Ten sums, two vectors and five broadcast elements are more than the registers that V8 hands out; so are nine,
     three and three beside a product."""

@@ -15,7 +15,7 @@ from sterna.ir.integer import as_int
 from sterna.passes.decisions import Decide, by_rule
 from sterna.passes.fuse import Group
 from sterna.passes.partition import Partition
-from sterna.schedule.strategies.separable import Sizes
+from sterna.schedule.strategies.separable import Rows, Sizes
 from sterna.targets.target import Target
 from sterna.te.layout import most_elements
 
@@ -63,7 +63,7 @@ class _Finder:
         for before in dict.fromkeys((self.expansion(wide, window), ())):
             if not before and not side_by_side:
                 continue
-            sizes = _sizes(window, wide, sum(_products(node) for node in before if node.op == "conv"))
+            sizes = _sizes(window, wide, [node for node in before if node.op == "conv"], product)
             yield sizes.gain(self.target, self.target.lanes(32)), (*before, *middle.nodes, *last.nodes)
 
     def expansion(self, padded: Value, window: Node) -> tuple[Node, ...]:
@@ -122,8 +122,14 @@ def _products(node: Node) -> int:
     return most_elements(node.output.shape) * int(node.operands[0].shape[-1])
 
 
-def _sizes(window: Node, wide: Value, products: int) -> Sizes:
-    """What decides about a kernel, from its depthwise convolution and what that reads."""
+def _rows(product: Node) -> Rows:
+    rows, columns, results = (int(n) for n in product.output.shape[1:])
+    return Rows(rows, columns, int(product.operands[0].shape[-1]), results)
+
+
+def _sizes(window: Node, wide: Value, before: list[Node], product: Node) -> Sizes:
+    """What decides about a kernel of a depthwise convolution: from what that reads, the product that makes that, if
+    the kernel computes it, and the product that reads its result."""
     rows, columns, channels = (int(n) for n in window.output.shape[1:])
     batch = int(window.output.shape[0])
     taps, dilation = int(window.operands[1].shape[0]), int(window.attributes["dilations"][0])
@@ -134,7 +140,8 @@ def _sizes(window: Node, wide: Value, products: int) -> Sizes:
         window_row=columns * channels * _FLOAT,
         wide_row=int(wide.shape[2]) * channels * _FLOAT,
         wide_rows=int(wide.shape[1]),
-        wide_products=products // batch,
+        wide_products=sum(map(_products, before)) // batch,
+        products=tuple(map(_rows, (*before, product))),
     )
 
 

@@ -11,6 +11,7 @@ from sterna.ir import dtypes
 from sterna.schedule.strategies.analysis import CACHE_LINE, Context, product, size, stride_of
 from sterna.schedule.strategies.operands import Contraction
 from sterna.schedule.strategies.tasks import shared
+from sterna.targets.target import Target
 from sterna.te.axis import Axis
 
 #: Vectors that pairs of loads reach from one address: 1 KB with registers of 128 bits.
@@ -21,6 +22,10 @@ MOST_VECTORS = 8
 LEAST_TILES = 32
 #: Steps of a reduction that may be tried written out, as long as the products of vectors are no more than that.
 STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
+#: Cycles that a sum of vectors waits for its last product; two products begin in each. Eight sums would hide the four
+#: cycles of the instruction if each began in the very cycle in which its last one ends; that many reach 86 % of the rate
+#: (128 x 384 by 384 x 384, AVX2, Zen 5).
+LATENCY = 4.6
 #: Bytes that come from behind L2 in a cycle.
 L3_RATE = 16
 
@@ -118,7 +123,6 @@ def rows_in_cache(contraction: Contraction, context: Context) -> int:
     return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
 
 
-@lru_cache(maxsize=4096)
 def tile_shape(
     rows: tuple[int, ...],
     vectors: int,
@@ -150,6 +154,44 @@ def tile_shape(
         written: multiply-adds of all instances together, each of which is code of its own; 0 for any number.
         splat_loads: whether loads repeat elements of the left operand in all lanes.
     """
+    _, mr, nv = _best_tile(
+        rows, vectors, depth, registers, rate, loads, lanes, most, l2_bytes, together, by_lane, given, written,
+        splat_loads,
+    )  # fmt: skip
+    return mr, nv
+
+
+def tile_cycles(rows: int, columns: int, depth: int, lanes: int, target: Target) -> float:
+    """Cycles that the product of so many rows is estimated to take in the best of its tiles.
+
+    Args:
+        columns: of the result; depth: terms of each sum; lanes: columns of a vector.
+    """
+    vectors = -(-columns // lanes)
+    return _best_tile(
+        (rows,), vectors, depth, target.registers("float32"), target.rate, target.loads_per_cycle, lanes,
+        (rows, vectors), 0, target.tile_registers, target.by_lane, 0, target.written("float32"), target.splat_loads,
+    )[0]  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _best_tile(
+    rows: tuple[int, ...],
+    vectors: int,
+    depth: int,
+    registers: int,
+    rate: float,
+    loads: float,
+    lanes: int,
+    most: tuple[int, int],
+    l2_bytes: int,
+    together: int,
+    by_lane: bool,
+    given: int,
+    written: int,
+    splat_loads: bool,
+) -> tuple[float, int, int]:
+    """What `tile_shape` says, behind the cycles of the tile."""
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
     for nv in (given,) if given else range(1, min(vectors, MOST_VECTORS, most[1]) + 1):
@@ -170,7 +212,6 @@ def tile_shape(
                 for n, many_n in ((nv, vectors // nv), (vectors % nv, 1)):
                     if m and n and many_m and many_n:
                         far = l2_bytes and depth * nv * vector > l2_bytes
-                        # Fewer than eight accumulators leave the pipeline waiting for each sum (latency 4, two ports).
                         busy = max(m * n / rate, (m + n) / loads)
                         # Narrow machines do as many instructions in a cycle as multiply-adds, whatever they do.
                         if by_lane:
@@ -178,13 +219,13 @@ def tile_shape(
                         elif not splat_loads and lanes > 1:
                             # Instructions overwrite an operand: of all rows but one, a product begins with a copy.
                             busy = (1.5 * m * n + m + n / 3) / rate
-                        step = max(busy, 4.0 if lanes > 1 else 1.0)
+                        step = max(busy, LATENCY if lanes > 1 else 1.0)
                         step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
     assert best is not None
-    return best[1], best[2]
+    return best
 
 
 def by_lane(contraction: Contraction, context: Context) -> bool:

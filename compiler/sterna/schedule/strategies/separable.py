@@ -26,7 +26,7 @@ from sterna.schedule.strategies.analysis import (
 )
 from sterna.schedule.strategies.contraction import accumulate, split_tiles, write_tiles
 from sterna.schedule.strategies.operands import Contraction, contraction_of
-from sterna.schedule.strategies.register_tile import register_tile
+from sterna.schedule.strategies.register_tile import register_tile, tile_cycles
 from sterna.schedule.strategies.tasks import block_tasks
 from sterna.schedule.strategies.window import channel_steps, store_tiles
 from sterna.targets.target import Target
@@ -47,6 +47,28 @@ _SPATIAL = 2
 
 
 @dataclass(frozen=True)
+class Rows:
+    """A product over the channels of an image.
+
+    Args:
+        rows, columns: of the image; depth, results: channels of its operand and of its result.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    results: int
+
+    def cycles_by_row(self, target: Target, lanes: int) -> float:
+        """How much longer it takes row by row: rows end within a tile."""
+        row, image = (
+            tile_cycles(positions, self.results, self.depth, lanes, target)
+            for positions in (self.columns, self.rows * self.columns)
+        )
+        return self.rows * row - image
+
+
+@dataclass(frozen=True)
 class Sizes:
     """What decides about one separable convolution.
 
@@ -54,6 +76,7 @@ class Sizes:
         rows: of the result; stride, window: of the depthwise part, in rows, dilation counted.
         window_row, wide_row: bytes of a row of the depthwise result, and of a row of the padded tensor that it reads.
         wide_rows: of that tensor. wide_products: multiply-adds that compute it; 0 if it is not computed here.
+        products: those that are computed here, row by row.
     """
 
     rows: int
@@ -63,6 +86,7 @@ class Sizes:
     wide_row: int
     wide_rows: int
     wide_products: int
+    products: tuple[Rows, ...] = ()
 
     def block(self, target: Target) -> int | None:
         """Rows of the result that one task computes, if its part of the tensors between fits the cache."""
@@ -77,16 +101,18 @@ class Sizes:
         return (rows - 1) * self.stride + self.window
 
     def gain(self, target: Target, lanes: int) -> float:
-        """Cycles that one kernel saves: traffic that stays in the cache, minus what is computed twice."""
+        """Cycles that one kernel saves: traffic that stays in the cache, minus what is computed twice, and what tiles
+        within a row of the image take longer than tiles of all of it."""
         rows = self.block(target)
         if rows is None:
             return 0.0
         result = self.rows * self.window_row
+        longer = sum(product.cycles_by_row(target, lanes) for product in self.products)
         if not self.wide_products:
-            return (result - SHARE_THAT_STAYS * target.l2_bytes) / CACHE_LINE * LINE_CYCLES
+            return (result - SHARE_THAT_STAYS * target.l2_bytes) / CACHE_LINE * LINE_CYCLES - longer
         saved = result + self.wide_rows * self.wide_row - 2 * target.l2_bytes
         again = (self.touched(rows) * (self.rows // rows) / self.wide_rows - 1) * self.wide_products
-        return saved / CACHE_LINE * LINE_CYCLES - again / (lanes * target.rate)
+        return saved / CACHE_LINE * LINE_CYCLES - again / (lanes * target.rate) - longer
 
 
 @dataclass(frozen=True)
