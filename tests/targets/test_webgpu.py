@@ -36,7 +36,7 @@ from support.every_operator import every_operator
 from support.exchanging_rows import rows
 from support.half_networks import CONVERSIONS, every_number, half_convolutions, wrong_numbers
 from support.javascript import chromium, served, with_dots
-from support.open_networks import encoder
+from support.open_networks import OpenGraph, encoder
 from support.quantized_networks import network, quantized
 from support.trained import digits, sample
 from support.wgsl_host import wgsl_target
@@ -84,6 +84,26 @@ def test_its_compiler_takes_kernels_of_every_operator(tmp_path: Path) -> None:
             compiled = compile_graph(graph, "small", Options(wgsl_target(groups)))
             (tmp_path / names[-1]).write_text(compiled.source)
     assert tried(tmp_path, *(["compiled", name] for name in names)) == [[]] * len(names)
+
+
+def test_numbers_at_the_ends_of_floats(tmp_path: Path) -> None:
+    """The least number of all is what exporters of PyTorch hide scores with."""
+    info = np.finfo(np.float32)
+    ends = [info.min, info.max, info.tiny, -info.tiny, info.smallest_subnormal]
+    g = OpenGraph(seed=1)
+    x = g.input("x", [4])
+    seen = g.node("Greater", x, g.constant(np.float32(0)))
+    for end in ends:
+        g.output(g.node("Where", seen, x, g.constant(np.float32(end))))
+    given = {"x": np.array([1, -1, 2, -2], np.float32)}
+    wanted = [np.where(given["x"] > 0, given["x"], np.float32(end)) for end in ends]
+    model = g.finished("ends")
+    bundle = compile_to(tmp_path / "bundle", model, "webgpu")
+    named = {o.name: array for o, array in zip(model.graph.output, wanted, strict=True)}
+    for name, data in golden_files("NumPy", [GoldenSet(given, named)], 1e-6).items():
+        (bundle / name).write_bytes(data)
+    (found,) = tried(tmp_path, ["golden", "bundle"])
+    assert found["error"] <= 1e-6
 
 
 @pytest.mark.parametrize("signs", ["int8", "uint8"])

@@ -17,6 +17,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from sterna.codegen.dialects.c_family import CFamily, shortest_float32
 from sterna.codegen.dialects.wgsl_words import RESERVED
 from sterna.errors import internal_error
@@ -37,6 +39,8 @@ SHARED = 3
 TASKS, STATUS, SCRATCH, PARAMS, ZERO, OPERANDS = range(6)
 #: Bytes of a word.
 WORD = 4
+#: The greatest float32: the fewest digits that round to it are beyond it, and refused.
+GREATEST = float(np.finfo(np.float32).max)
 #: From which on a constant rounds what is added to it.
 LARGE = 2.0**20
 #: Functions of floats that the language has as the loop program means them.
@@ -225,7 +229,10 @@ class Wgsl(CFamily):
         if math.isinf(value):
             text = f"{self.helper('infinity', 'float32')}()"
             return text if value > 0 else f"(-{text})"
-        text = f"{shortest_float32(value)}f"
+        text = shortest_float32(value)
+        if abs(float(text)) > GREATEST:
+            text = float(np.float32(value)).hex()
+        text = f"{text}f"
         text = f"({text})" if text.startswith("-") else text
         if abs(value) >= LARGE:
             self._large.add(text)
