@@ -84,7 +84,8 @@ def not_driven(kinds: tuple[str, ...], place: Place | None = None) -> tuple[str,
     host = _HERE if place is None else place.processor
     if "webgpu" in kinds:
         title = "the bundle is for web pages: its kernels run on WebGPU"
-        return title, Advice("`", _IN_CHROMIUM, "` runs it, and `sterna serve` in your browser; or ", host)
+        beside = "` runs it, and `sterna serve` beside a bundle for browsers; or "
+        return title, Advice("`", _IN_CHROMIUM, beside, host)
     if place is not None:
         return "", Advice(place.devices, "; or ", host)
     if "metal" in kinds:

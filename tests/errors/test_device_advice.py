@@ -25,7 +25,7 @@ MODEL = Path(sterna.__file__).parent / "demo" / "digits.onnx"
 @pytest.mark.parametrize(
     ("target", "wanted"),
     [
-        ("webgpu", "`sterna run --on chromium` runs it, and `sterna serve` in your browser"),
+        ("webgpu", "`sterna run --on chromium` runs it, and `sterna serve` beside a bundle for browsers"),
         ("cuda", "fix: install NVIDIA's driver, or compile with "),
         ("metal", "fix: run it on macOS or iOS, which have Metal"),
     ],

@@ -250,10 +250,13 @@ def test_beside_webassembly_in_the_page_of_serve(both: Path) -> None:
 
 def test_what_is_not_served_beside(both: Path, tmp_path: Path) -> None:
     other = compile_to(tmp_path / "other", sample("tflm_hello_world_f32").file, "webgpu")
+    mixed = compile_to(tmp_path / "mixed", digits().file, "webgpu", device_for={"*softmax*": "cpu"})
     for words, code, said in (
         ([both / "wasm", "--gpu", both / "wasm"], "E0507", "--target webgpu"),
         (["--gpu", both / "gpu"], "E0002", "sterna serve BUNDLE --gpu BUNDLE"),
         ([both / "wasm", "--gpu", other], "E0002", "two bundles of one model"),
+        ([other], "E0507", f"sterna serve BUNDLE --gpu {other}"),
+        ([mixed], "E0507", f"sterna serve BUNDLE --gpu {mixed}"),
     ):
         done = CliRunner().invoke(program, ["serve", *map(str, words), "--port", "0"])
         assert done.exit_code != 0

@@ -95,7 +95,7 @@ def place(text: str) -> tuple[str, str]:
     """`softmax=cpu` -> (name, place)."""
     name, _, where = text.rpartition("=")
     if not name or not where:
-        raise error("E0002", f'--device-for "{text}" is not of the form NAME=cpu', fix="--device-for softmax=cpu")
+        raise error("E0002", f'--device-for "{text}" is not of the form NAME=PLACE', fix="--device-for softmax=cpu")
     return name, where
 
 
@@ -133,8 +133,9 @@ def untuned_model_options(function: F) -> F:
             click.option("--host", metavar="NAME|FILE",
                          help="For targets with a device (OpenCL): the target of the kernels that stay on the CPU. "
                          "Default: this machine."),
-            click.option("--device-for", multiple=True, type=place, metavar="NAME=cpu",
-                         help="For these targets: run a node or kernel on the CPU; * stands for any text."),
+            click.option("--device-for", multiple=True, type=place, metavar="NAME=PLACE",
+                         help="For these targets: run a node or kernel on the CPU (cpu), or on the device (opencl, "
+                         "cuda, metal, webgpu) against the estimate; * stands for any text."),
             shape_option,
             dim_option,
             value_option,

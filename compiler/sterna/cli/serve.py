@@ -17,9 +17,10 @@ from sterna.report.data import describe, document
 from sterna.report.page import served_files
 from sterna.report.subject import subject_of
 from sterna.web.files import Root
-from sterna.web.pairs import gpu_bundle
+from sterna.web.pairs import gpu_bundle, kinds_of
 from sterna.web.server import HOST, make_server
-from sterna_runtime.reader import bundle_of_browser
+from sterna_runtime.advice import Advice, Compile, Option
+from sterna_runtime.reader import bundle_of_browser, read_graph
 
 
 @click.command("serve")
@@ -37,7 +38,7 @@ def command(bundle: Path | None, port: int | None, gpu: Path | None, open_page: 
     with the headers that threads and WebAssembly need.
     """
     if bundle is not None:
-        bundle_of_browser(bundle)
+        _check(bundle)
     if gpu is not None:
         _check_gpu(gpu, bundle)
     with make_server(roots_of(bundle, gpu), port) as server:
@@ -49,6 +50,15 @@ def command(bundle: Path | None, port: int | None, gpu: Path | None, open_page: 
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo("")
+
+
+def _check(bundle: Path) -> None:
+    """Raises E0507, it is for a GPU, or for other machines."""
+    if kinds_of(read_graph(bundle)) == ["webgpu"]:
+        compiled = Compile("MODEL", "BUNDLE", (Option("target", "browser"),))
+        fix = Advice("`", compiled, f"`, and `sterna serve BUNDLE --gpu {bundle}`")
+        raise error("E0507", "the bundle is for the GPU of a page, and is served beside one for its CPU", fix=fix)
+    bundle_of_browser(bundle)
 
 
 def _check_gpu(gpu: Path, bundle: Path | None) -> None:
