@@ -1,5 +1,5 @@
 /* CUDA's built-ins over fibers of one CPU thread, so that the text of a kernel runs where there is no GPU: the threads
- * of a block run one after another, in a random order drawn anew between barriers; blocks run one after another. */
+ * of a block run one after another, in a random order drawn anew between barriers; so do blocks. */
 #ifndef CUDA_ON_CPU_H
 #define CUDA_ON_CPU_H
 #include <math.h>
@@ -40,6 +40,7 @@ struct cuda_fiber {
   std::vector<std::pair<unsigned, std::function<void()>>> later; /* by batch, what copies do when they are waited for */
   std::vector<std::function<void()>> issued; /* what products of warpgroups do when they are waited for */
   std::vector<std::vector<std::function<void()>>> begun; /* by group */
+  unsigned asked = 0; /* how often it came to a barrier that asks */
   bool fenced = false; /* whether such products may have the registers */
   bool unseen = false; /* whether it has written what no such product would see */
 };
@@ -52,6 +53,24 @@ static unsigned cuda_seed;
 
 static void cuda_begin() { cuda_kernel(); cuda_now->state = ENDED; }
 static inline void __syncthreads() { cuda_now->state = WAITS; swapcontext(&cuda_now->context, &cuda_scheduler); }
+
+/* Blocks run one after another, and each sees what those before it wrote. */
+static inline void __threadfence() {}
+static inline unsigned atomicInc(unsigned *counter, unsigned last) {
+  const unsigned before = *counter;
+  *counter = before >= last ? 0 : before + 1;
+  return before;
+}
+
+/* A barrier, and whether any thread says so: of threads that run one after another the first one behind it forgets. */
+static int cuda_said[2], cuda_asked;
+static inline int __syncthreads_or(int says) {
+  const int turn = cuda_now->asked++ % 2;
+  if (turn != cuda_asked) cuda_asked = turn, cuda_said[turn] = 0;
+  cuda_said[turn] |= says;
+  __syncthreads();
+  return cuda_said[turn];
+}
 
 /* Waits for the other threads of the warp, so many in all. */
 static inline void cuda_warp_wait(unsigned together = WARP) {
@@ -115,12 +134,23 @@ static inline int cuda_launch_alone(cuda_place grid, cuda_place block, unsigned 
   return 0;
 }
 
+static std::vector<unsigned> cuda_blocks;
+static void cuda_order(unsigned count, unsigned seed) {
+  std::mt19937 random(seed);
+  cuda_blocks.clear();
+  for (unsigned n = 0; n < count; n++) cuda_blocks.push_back(n);
+  if (seed) std::shuffle(cuda_blocks.begin(), cuda_blocks.end(), random);
+}
+
 /* Runs a kernel; 1 if threads of a block wait at a barrier, or for their warp, where others never come. */
 static inline int cuda_launch(cuda_place grid, cuda_place block, unsigned seed, std::function<void()> kernel) {
   std::mt19937 random(seed);
   cuda_seed = seed, cuda_kernel = kernel, gridDim = grid, blockDim = block;
-  for (blockIdx = {0, 0, 0}; blockIdx.x < grid.x; blockIdx.x++) {
+  cuda_order(grid.x, seed);
+  for (unsigned run = 0; run < grid.x; run++) {
+    blockIdx = {cuda_blocks[run], 0, 0};
     cuda_fibers.clear();
+    cuda_asked = 1; /* the turn before the first */
     cuda_fibers.resize(block.x * block.y * block.z);
     for (size_t n = 0; n < cuda_fibers.size(); n++) {
       cuda_fiber &f = cuda_fibers[n];

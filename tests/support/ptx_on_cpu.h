@@ -65,6 +65,11 @@ template <class T> static inline T load(u64 address, u64 all, space where, bool 
   memcpy(&value, (const void *)address, sizeof value);
   return value;
 }
+static inline u32 increment(u64 address, u32 last) {
+  check(address, 4, 4, GLOBAL);
+  ptx_written.insert(address / 4);
+  return atomicInc((unsigned *)address, last);
+}
 template <class T> static inline void store(u64 address, T value, u64 all, space where, bool first) {
   if (first) check(address, all, all, where);
   if (where == GLOBAL)

@@ -95,10 +95,21 @@ class Entry:
             return "return;"
         if name == "bra":
             return f"goto {_label(o[0])};"
+        if (name, *kept) == ("bar", "red", "or", "pred"):
+            assert o[1] == "0", f"barrier {o}"
+            self.waits = True
+            return self.to(o[0], "pred", f"__syncthreads_or({self.of('pred', o[2])})")
+        if (name, *kept) == ("atom", "global", "inc", "u32"):
+            base, _, offset = o[1].strip("[]").partition("+")
+            place = f"({self.of('u64', base)} + (s64){offset or 0})"
+            return self.to(o[0], "u32", f"increment({place}, {self.of('u32', o[2])})")
         if name in ("bar", "barrier"):
             assert o == ["0"], f"barrier {o}"
             self.waits = True
             return "{ meet_before_products(); __syncthreads(); }" if self.products else "__syncthreads();"
+        if name == "fence" and words[1:] == ["gpu"]:
+            assert words[0] in ("acq_rel", "sc"), words
+            return ";"
         if name == "fence":
             assert words == ["proxy", "async", "shared::cta"], words
             return "cuda_now->unseen = false;"

@@ -32,6 +32,8 @@ class Dialect(ABC):
     name: str
     #: Whether a task may be run by several threads.
     threads: bool = False
+    #: Whether the last of several tasks can tell that it is.
+    last_tasks: bool = False
     #: The address spaces that pointers of the language reach, by LLVM's numbers.
     address_spaces: tuple[int, ...] = (0,)
     #: Words that nothing of a kernel can be called.
@@ -135,6 +137,11 @@ class Dialect(ABC):
 
     def thread_barrier(self) -> str:
         """Waits for all threads of the task."""
+        raise self._without_threads()
+
+    def last_task(self, counter: str, count: int) -> str:
+        """Whether this task is the last of so many, which are counted where a pointer says: as all of its threads see
+        it, which wait for one another."""
         raise self._without_threads()
 
     def exchange(self, dtype: str, a: str, distance: int) -> str:

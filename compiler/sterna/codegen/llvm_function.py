@@ -106,6 +106,8 @@ class FunctionWriter(Accesses):
             self._begin(holds)
         elif isinstance(s, P.Barrier):
             self.barrier(s.reach)
+        elif isinstance(s, P.LastTask):
+            self.last_task(s)
         elif isinstance(s, P.Copy) and s.fetched:
             self.fetch(s)
         elif isinstance(s, P.Copy):
@@ -211,6 +213,10 @@ class FunctionWriter(Accesses):
         self.do(f"call void {self.member('ptr', 'barrier')}(ptr {self.member('ptr', 'pool')})")
         self.do(f"br label %{done}")
         self._begin(done)
+
+    def last_task(self, s: P.LastTask) -> None:
+        """What the last of several tasks does."""
+        raise internal_error("this generator has no order between what tasks write")
 
     def branch(self, condition: str, first: Stmt, second: Stmt | None) -> None:
         known = self.known

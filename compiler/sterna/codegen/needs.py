@@ -20,6 +20,7 @@ def refuse_unwritable(
     lacks: Collection[str] = (),
     arguments: Collection[str] = ("int64",),
     subgroup: int = 1,
+    last_tasks: bool = False,
 ) -> None:
     """Refuses a kernel that a language has no words for.
 
@@ -29,6 +30,7 @@ def refuse_unwritable(
         address_spaces: that its pointers reach; lacks: types that its values cannot have; arguments: types in which a
             call may bring sizes.
         subgroup: threads whose registers reach one another.
+        last_tasks: whether the last of several tasks can tell that it is, and see what the others wrote.
 
     Raises:
         SternaError: E0205, all that is missing.
@@ -39,6 +41,8 @@ def refuse_unwritable(
         missing[f"exchanges among {apart} threads of a subgroup"] = None
     elif apart > 1 and block > subgroup and block % subgroup:
         missing[f"exchanges in a subgroup that is not full, of {block} threads by {subgroup}"] = None
+    if not last_tasks and any(isinstance(s, P.LastTask) for s in P.walk(function.body)):
+        missing["order between what tasks write to memory, for a last one of several"] = None
     if function.dims_type not in arguments:
         missing[f"arguments of type {function.dims_type}"] = None
     if missing:

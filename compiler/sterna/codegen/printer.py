@@ -127,6 +127,8 @@ class Printer:
             self.line(depth, d.require(self.value(s.value)))
         elif isinstance(s, P.Barrier):
             self.line(depth, d.thread_barrier() if s.reach == "block" else d.barrier())
+        elif isinstance(s, P.LastTask):
+            self.last_task(depth, s)
         elif isinstance(s, P.Copy) and s.fetched:
             to, at = (f"{self.name(b.name)} + {self.position(n)}" for b, n in ((s.destination, s.to), (s.source, s.at)))
             self.line(depth, d.fetch(to, at, s.elements * dtypes.size(s.source.dtype), s.asynchronous))
@@ -155,6 +157,11 @@ class Printer:
         else:
             self.branch(depth + 1, f"{name} < {self.position(s.extent)}", s.body, None)
         self.line(depth, "}")
+
+    def last_task(self, depth: int, s: P.LastTask) -> None:
+        self.line(depth, self.d.constant(self.d.index_type, self.name(s.symbol.name), self.position(s.index)))
+        counter = f"{self.name(s.counters.name)} + {self.name(s.symbol.name)}"
+        self.branch(depth, self.d.last_task(counter, s.count), s.body, None)
 
     def branch(self, depth: int, condition: str, then: P.Stmt, otherwise: P.Stmt | None) -> None:
         self.line(depth, f"if ({condition}) {{")

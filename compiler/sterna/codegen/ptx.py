@@ -29,6 +29,7 @@ from sterna.escape import comment
 from sterna.intrinsics import Intrinsic
 from sterna.intrinsics.words import BYTES
 from sterna.ir import dtypes
+from sterna.ir.integer import of
 from sterna.ir.memory import INPUT, OUTPUT, PARAM, Memory, Scope
 from sterna.ir.threads import THREADS, ThreadAxis
 from sterna.loops import program as P
@@ -102,9 +103,7 @@ def emit(text: str, target: Target) -> bytes:
 def entry_assembly(function: Function, target: Target) -> str:
     """A module of LLVM assembly with one kernel."""
     width = 1 if target.threads is None else target.threads.subgroup
-    refuse_unwritable(
-        function, "the PTX generator", threads=True, fragments=WARPGROUP, address_spaces=(0, SHARED), subgroup=width
-    )
+    refuse_unwritable(function, "the PTX generator", True, WARPGROUP, (0, SHARED), subgroup=width, last_tasks=True)
     metadata = Metadata()
     declarations: set[str] = set()
     intrinsics: dict[str, Intrinsic] = {}
@@ -212,6 +211,41 @@ class EntryWriter(FragmentWriter):
             self.visible_to_products()
         self.values.declarations.add("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
         self.do("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+
+    def last_task(self, s: P.LastTask) -> None:
+        """One thread counts the task for all, by an increment that goes back to 0 from the last (PTX ISA, `atom.inc`);
+        what they wrote is fenced before it, and what they read behind it."""
+        fence = 'fence syncscope("device") acq_rel'
+        self.symbols[s.symbol] = self.position(s.index)
+        place = self.address(s.counters, of(s.symbol))
+        self.do(fence)
+        self.barrier("block")
+        number = "0"
+        for axis in THREADS:
+            number = self.op(f"or i32 {number}, {self.special(f'tid.{axis[-1]}')}")
+        counts, counted, before = self._label("counts"), self._label("counted"), self.label
+        self.do(f"br i1 {self.op(f'icmp eq i32 {number}, 0')}, label %{counts}, label %{counted}")
+        self._begin(counts)
+        # What other threads wrote comes before this fence by the barrier; the first one is for the compiler.
+        self.do(fence)
+        order = 'syncscope("device") acq_rel, align 4'
+        come = self.op(f"atomicrmw uinc_wrap ptr {place}, i32 {s.count - 1} {order}")
+        last = self.op(f"icmp eq i32 {come}, {s.count - 1}")
+        self.do(fence)
+        self.do(f"br label %{counted}")
+        self._begin(counted)
+        here = self.op(f"phi i1 [ false, %{before} ], [ {last}, %{counts} ]")
+        function = "llvm.nvvm.barrier.cta.red.or.aligned.all"
+        self.values.declarations.add(f"declare i1 @{function}(i32, i1) convergent")
+        known, end, body = self.known, self._label("end"), self._label("last")
+        self.do(f"br i1 {self.op(f'call i1 @{function}(i32 0, i1 {here})')}, label %{body}, label %{end}")
+        self.known = dict(known)
+        self._begin(body)
+        self.do(fence)
+        self.statement(s.body)
+        self.do(f"br label %{end}")
+        self._begin(end)
+        self.known = known
 
     def exchange(self, e: P.Exchange) -> str:
         """Of another thread of the warp (PTX ISA, `shfl.sync`): 32 bits at a time."""

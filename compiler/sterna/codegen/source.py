@@ -63,9 +63,8 @@ def print_kernel(function: Function, d: CFamily, comments: Sequence[str]) -> Pri
         d: a dialect without anything noted in it yet.
     """
     subgroup = 1 if d.target.threads is None else d.target.threads.subgroup
-    refuse_unwritable(
-        function, f"the dialect {d.name}", d.threads, d.fragments, d.address_spaces, d.lacks, d.arguments, subgroup
-    )
+    known = d.threads, d.fragments, d.address_spaces, d.lacks, d.arguments, subgroup, d.last_tasks
+    refuse_unwritable(function, f"the dialect {d.name}", *known)
     printer = Printer(d)
     lines = tuple(printer.function(function))
     threads = tuple(printer.threads.values())

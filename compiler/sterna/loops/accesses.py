@@ -204,6 +204,9 @@ class _Count(ThreadPositions):
                 self._sides(stmt, known.astype(bool), where)
             else:
                 self._costlier(stmt, where)
+        elif isinstance(stmt, P.LastTask):
+            symbols = {**where.symbols, stmt.symbol: self.position(stmt.index, where)}
+            self.visit(stmt.body, replace(where, symbols=symbols, times=where.times / stmt.count))
         elif isinstance(stmt, P.Tiles):
             self.visit(stmt.body, where)
 

@@ -176,6 +176,10 @@ class _Task:
         if isinstance(s, P.Tiles):
             body, uses = self.placed(s.body, place)
             return s.changed(body=body), uses
+        if isinstance(s, P.LastTask):
+            # It is a barrier before its body; threads that do not run that touch nothing more.
+            body, uses = self.placed(s.body, _Place())
+            return s.changed(body=body), _Uses((), uses.tail, True)
         own = tuple(self.touched(s, place))
         return s, _Uses(own, own)
 

@@ -65,7 +65,7 @@ def behind_cache(function: P.Function, cache_bytes: int, subgroup: int) -> Cache
 
 # ---------------------------------------------------------------- which sectors groups touch
 #: What surrounds a statement, outermost first: loops, names, and sides of choices (True: where the condition holds).
-_Path = tuple[P.For | P.LetIndex | P.Let | tuple[P.If | P.Branch, bool], ...]
+_Path = tuple[P.For | P.LetIndex | P.Let | P.LastTask | tuple[P.If | P.Branch, bool], ...]
 
 
 class _Walk(ThreadPositions):
@@ -83,7 +83,7 @@ class _Walk(ThreadPositions):
                     path = (*path, each)
             return
         self.found += [(path, b, index, offsets) for b, index, offsets, _ in touches(stmt) if is_far(b)]
-        if isinstance(stmt, P.For):
+        if isinstance(stmt, (P.For, P.LastTask)):
             self.visit(stmt.body, (*path, stmt))
         elif isinstance(stmt, (P.If, P.Branch)):
             self.visit(stmt.then, (*path, (stmt, True)))
@@ -112,6 +112,8 @@ class _Access:
                 if entry.symbol not in needed:
                     continue
                 needed |= _names(entry.value)
+            elif isinstance(entry, P.LastTask):
+                needed |= _names(entry.index)
             elif isinstance(entry, P.Let):
                 if entry.variable not in needed:
                     continue
@@ -169,6 +171,10 @@ class _Access:
                 active = active & (place < extent)
             elif isinstance(entry, P.LetIndex):
                 where.symbols[entry.symbol] = walk.position(entry.value, where)
+            elif isinstance(entry, P.LastTask):
+                # Tasks come in their order: of those of an index the last one in that.
+                where.symbols[entry.symbol] = walk.position(entry.index, where)
+                active = active & (_on(axes, 0, groups) >= walk.groups - walk.groups // entry.count)
             elif isinstance(entry, P.Let):
                 where.values[entry.variable] = walk.value(entry.value, where)
             else:

@@ -111,6 +111,9 @@ class _Count:
         for load in P.own_loads(s):
             if isinstance(load.tensor, P.Buffer):
                 seen.add((load.tensor, Int(load.indices[0].terms, 0)))
+        if isinstance(s, P.LastTask):
+            self.symbols[s.symbol] = self.at(s.index)
+            times /= s.count
         for inner in s.inside():
             self.visit(inner, times)
 

@@ -33,7 +33,7 @@ def run_function(function: P.Function, memory: Mapping[str, Array], dims: Mappin
 
     Args:
         memory: for every input, param and output a one-dimensional array of at least the buffer's elements, by the
-            buffer's name. Outputs are written.
+            buffer's name. Outputs are written. Those that count tasks are zeros when a model is loaded, and here, too.
         dims: sizes of the dimensions of `function.dims`.
 
     Raises:
@@ -57,6 +57,9 @@ def prepared(function: P.Function, memory: Mapping[str, Array], dims: Mapping[Sy
             raise internal_error(f"{function.name} was given no memory for {buffer.name}")
         if array.dtype != dtypes.to_numpy(buffer.dtype):
             raise internal_error(f"{buffer.name} of {function.name} is {buffer.dtype}, not {array.dtype}")
+    for s in P.walk(function.body):
+        if isinstance(s, P.LastTask):
+            run.array(s.counters)[:] = 0
     return run
 
 
@@ -116,6 +119,9 @@ class Run:
             self.copy(s)
         elif isinstance(s, P.Instruction):
             self.instruction(s)
+        elif isinstance(s, P.LastTask):
+            if self.is_last(s):
+                self.stmt(s.body)
         elif isinstance(s, P.Prefetch):
             self.places(s.buffer, self.array(s.buffer), self.position(s.index), 1, 1)
         elif not isinstance(s, (P.Declare, P.Barrier, P.Commit, P.Wait, P.Settle)):
@@ -126,6 +132,15 @@ class Run:
         if isinstance(s, P.Branch):
             return s.then if self.value(s.condition) else s.otherwise
         return s.then if self.position(s.index) < self.position(s.limit) else s.otherwise
+
+    def is_last(self, s: P.LastTask) -> bool:
+        """Counts a task that comes by; whether all of its index have come."""
+        self.symbols[s.symbol] = index = self.position(s.index)
+        counters = self.array(s.counters)
+        place = self.places(s.counters, counters, index, 1, 1)
+        last = bool(counters[place] == s.count - 1)
+        counters[place] = 0 if last else counters[place] + 1
+        return last
 
     def allocate(self, buffer: P.Buffer) -> None:
         # Not zeros: whoever reads what was never written shall notice.

@@ -12,7 +12,7 @@ from sterna.ir.sizes import reserved
 from sterna.loops import exchanges
 from sterna.loops.bodies import Place
 from sterna.loops.nests import Nests
-from sterna.loops.program import Buffer, For, Function, If, LetIndex, Stmt, seq
+from sterna.loops.program import Buffer, For, Function, If, LastTask, LetIndex, Stmt, seq
 from sterna.loops.scan import Recurrence, sinks
 from sterna.schedule.schedule import Schedule
 from sterna.te import expr as E
@@ -48,6 +48,8 @@ def _straight(nests: Nests, roots: Sequence[Tensor]) -> list[Stmt]:
     """One stage after the other."""
     if stray := [t.name for t in roots if t.name not in nests.schedule.outputs]:
         nests.refuse(f"stage {stray[0]} is neither an output, nor inlined, nor placed", "inline it or use compute_at")
+    if (joined := next((t for t in roots if nests.stages[t.name].last_of is not None), None)) is not None:
+        return [_by_last_tasks(nests, joined, roots)]
     parts = [nests.all_of(t) for t in roots]
     tasks = [part for part in parts if isinstance(part, For) and part.kind == "parallel"]
     if not tasks or len(parts) == 1:
@@ -58,6 +60,28 @@ def _straight(nests: Nests, roots: Sequence[Tensor]) -> list[Stmt]:
             "leave it serial, or make tasks of every output and let none read another",
         )
     return [_side_by_side(nests, tasks)]
+
+
+def _by_last_tasks(nests: Nests, stage: Tensor, roots: Sequence[Tensor]) -> Stmt:
+    """The tasks of one output, the last ones of which do what another one's tasks do (`LastTask`)."""
+    found = nests.stages[stage.name].last_of
+    assert found is not None
+    first, last = nests.all_of(nests.kernel.tensor(found[0])), nests.all_of(stage)
+    counters = nests.places[found[1]].buffer
+    if len(roots) != 3 or any(not isinstance(part, For) or part.kind != "parallel" for part in (first, last)):
+        nests.refuse(f"{stage.name} and {found[0]} are not all that has tasks", "make tasks of both, and nothing else")
+    assert isinstance(first, For)
+    assert isinstance(last, For)
+    nests.n_tasks = first.extent
+    known = first.extent.is_const and last.extent.is_const
+    many, each = (int(first.extent), int(last.extent)) if known else (1, 0)
+    if each < 1 or many % each or each > counters.elements:
+        nests.refuse(
+            f"{first.extent} tasks of {found[0]} are not shared by {last.extent} of {stage.name}",
+            f"a constant number of tasks that divides that, at most {counters.elements}",
+        )
+    index = of(first.symbol) % each
+    return first.changed(body=seq(first.body, LastTask(counters, last.symbol, index, many // each, last.body)))
 
 
 def _side_by_side(nests: Nests, parts: Sequence[For]) -> Stmt:

@@ -73,6 +73,9 @@ def _stmt(s: P.Stmt, depth: int, lines: list[str]) -> None:
         lines.append(f"{pad}require {print_expr(s.value)}")
     elif isinstance(s, P.Barrier):
         lines.append(f"{pad}barrier" + (" of the task" if s.reach == "block" else ""))
+    elif isinstance(s, P.LastTask):
+        lines.append(f"{pad}last of {s.count} tasks with {s.symbol.name} = {s.index}, counted in {s.counters.name}")
+        _stmt(s.body, depth + 1, lines)
     elif isinstance(s, P.Copy):
         to, at = (position_text(index, s.elements, 1, None, 0, 0) for index in (s.to, s.at))
         group = f"  asynchronous, group {s.group}" if s.asynchronous else ""

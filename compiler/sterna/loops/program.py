@@ -24,6 +24,7 @@ from sterna.loops.statements import (
     For,
     If,
     Instruction,
+    LastTask,
     Let,
     LetIndex,
     LoopKind,
@@ -207,7 +208,7 @@ def map_children(stmt: Stmt, f: Callable[[Stmt], Stmt]) -> Stmt:
     """The statement with `f` applied to those directly inside it."""
     if isinstance(stmt, Seq):
         return seq(*(f(s) for s in stmt.stmts))
-    if isinstance(stmt, (For, Tiles)):
+    if isinstance(stmt, (For, Tiles, LastTask)):
         return stmt.changed(body=f(stmt.body))
     if isinstance(stmt, (If, Branch)):
         return stmt.changed(then=f(stmt.then), otherwise=None if stmt.otherwise is None else f(stmt.otherwise))
@@ -233,7 +234,7 @@ def used_dims(function: Function) -> set[Symbol]:
     used: set[Symbol] = set()
     own: set[Symbol] = set()
     for stmt in walk(function.body):
-        if isinstance(stmt, (For, LetIndex)):
+        if isinstance(stmt, (For, LetIndex, LastTask)):
             own.add(stmt.symbol)
         for position in positions(stmt):
             used |= position.symbols()
@@ -246,6 +247,8 @@ def written(stmt: Stmt) -> Buffer | None:
         return stmt.buffer
     if isinstance(stmt, Copy):
         return stmt.destination
+    if isinstance(stmt, LastTask):
+        return stmt.counters
     return stmt.result.buffer if isinstance(stmt, Instruction) else None
 
 
@@ -322,6 +325,7 @@ __all__ = [
     "If",
     "Instruction",
     "Lane",
+    "LastTask",
     "Let",
     "LetIndex",
     "LoopKind",

@@ -12,7 +12,8 @@ its loads and stores. A program is refused where
 - a tile is touched by a subgroup that holds it together where not all of its threads come by, or where they disagree;
 - an exchange stands where not all threads of the task come by, within another value, or between threads that the task
   does not have;
-- two tasks touch the same element, and one of them writes it.
+- two tasks touch the same element, and one of them writes it, unless the other is the last of those that it counts
+  among (`loops.between_tasks`).
 
 What cannot be told is refused: elements that data decide, loops around barriers of a length that is not known, unless
 all iterations are alike.
@@ -29,7 +30,8 @@ import numpy as np
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir.integer import Int, Symbol, as_int, of
 from sterna.loops import program as P
-from sterna.loops.digits import apart_by_digits, apart_by_number, elements_of, rows_of_tasks, with_known_steps
+from sterna.loops.between_tasks import Arrivals, Tasks
+from sterna.loops.digits import elements_of, with_known_steps
 from sterna.loops.in_flight import Products
 from sterna.loops.iterations import Alike, events, synchronizes
 from sterna.loops.program import Buffer, Function
@@ -37,10 +39,8 @@ from sterna.loops.touched import (
     MOST_OF_TILE,
     Access,
     Place,
-    Touched,
     UnknownError,
     exclude_each_other,
-    is_same_for_all,
     lie_apart,
     race,
 )
@@ -62,9 +62,11 @@ def verify_threads(function: Function) -> Function:
         SternaError: E0306, everything that may go wrong.
     """
     kept = (s.buffer for s in P.walk(function.body) if isinstance(s, P.Alloc))
-    if not function.has_threads and not function.has_fetches and not any(b.scope.across_tasks for b in kept):
+    counted = any(isinstance(s, P.LastTask) for s in P.walk(function.body))
+    shared = function.has_fetches or counted or any(b.scope.across_tasks for b in kept)
+    if not function.has_threads and not shared:
         return function
-    problems: list[str] = []
+    problems = ["tasks are counted that one thread each runs"] if counted and not function.has_threads else []
     for s in P.walk(function.body):
         if isinstance(s, P.For) and s.kind == "parallel":
             problems += _Task(s.body, s.symbol, function.n_tasks, function.body).problems()
@@ -89,11 +91,13 @@ class _Task:
     """The walk through one task."""
 
     def __init__(self, body: P.Stmt, task: Symbol | None, n_tasks: Int, tiles: P.Stmt):
-        """`tiles`: where it is said who holds tiles."""
-        self.body, self.task, self.n_tasks = body, task, n_tasks
-        self.counts = P.thread_counts(body)
-        self.lanes = P.subgroup(tiles)
-        self.touched = Touched(self.counts, task, n_tasks, self.lanes)
+        """`tiles`: where it is said who holds tiles, and how many threads there are."""
+        self.body, self.tiles = body, tiles
+        self.counts, self.lanes = P.thread_counts(tiles), P.subgroup(tiles)
+        self.tasks = Tasks(task, n_tasks, self.counts, self.lanes)
+        self.touched = self.tasks.touched
+        #: The tasks that come to where one of them is the last, what they had touched then, and what that does.
+        self.last: tuple[Arrivals, int, _Task] | None = None
         #: A number for each statement of a whole subgroup, in the order in which they are met.
         self.collective: dict[int, int] = {}
         self.written = {buffer for s in P.walk(body) if (buffer := P.written(s)) is not None}
@@ -114,8 +118,14 @@ class _Task:
             self.close()
             self.found += [f"{_copy(p.statement)} is never waited for" for p in self.pending]
             self.found += self.products.never_waited_for()
-            if self.n_tasks.bounds()[1] not in (0, 1):
-                self.check_tasks()
+            if self.tasks.n_tasks.bounds()[1] not in (0, 1):
+                for buffer in self.tasks.meeting(self.all):
+                    self.found.append(f"two tasks touch the same element of {buffer.name}, one writes it")
+            if self.last is not None:
+                arrivals, touched, body = self.last
+                self.found += arrivals.meeting(self.all, body.all, body.tasks)
+                if touched != len(self.all):
+                    self.found.append("a task touches memory behind what the last one does")
         except UnknownError as problem:
             self.found.append(str(problem))
         return self.found
@@ -161,6 +171,19 @@ class _Task:
             self.products.settle(s.in_flight)
         elif isinstance(s, P.Tiles):
             self.walk(s.body, place)
+        elif isinstance(s, P.LastTask):
+            self.last_task(s, place)
+
+    def last_task(self, s: P.LastTask, place: Place) -> None:
+        """All threads wait for one another; the body is that of tasks of its own, one for each index."""
+        if self.last is not None or self.pending:
+            self.found.append("a task is counted twice, or while copies go on")
+        arrivals = Arrivals(s, place, self.tasks)
+        self.found += arrivals.problems()
+        self.close()
+        body = _Task(s.body, s.symbol, arrivals.count, self.tiles)
+        self.found += body.problems()
+        self.last = arrivals, len(self.all), body
 
     def exchange(self, s: P.Stmt, place: Place) -> None:
         """All threads come by an exchange, and the one that each needs is there."""
@@ -422,22 +445,11 @@ class _Task:
         try:
             return any(race(*part) for part in self.touched.by_thread(accesses))
         except UnknownError:
-            if self.task is not None and self.numbered(accesses, self.task):
+            if self.tasks.numbered(accesses):
                 return False
-            if (rows := self.in_rows(accesses)) is None:
+            if (rows := self.tasks.in_rows(accesses)) is None:
                 raise
             return any(race(*part) for part in self.touched.by_thread(rows))
-
-    def numbered(self, accesses: Sequence[Access], task: Symbol) -> bool:
-        """Whether every thread of all tasks has elements of its own, by its number among all."""
-        return apart_by_number(accesses, task, self.n_tasks, self.counts)
-
-    def in_rows(self, accesses: Sequence[Access]) -> list[Access] | None:
-        """The same at positions among those of a task, where tasks have tiles of rows that open sizes take apart."""
-        rows = None if self.task is None else rows_of_tasks(accesses, self.task, self.n_tasks, self.counts)
-        if rows is None:
-            return None
-        return [replace(a, index=index) for a, index in zip(accesses, rows, strict=True)]
 
     def meet(self, a: Access, b: Access, same_thread: bool) -> bool:
         """Whether one thread touches an element by both."""
@@ -447,46 +459,6 @@ class _Task:
             keys = threads * (int(places.max(initial=0)) + 1) + places if same_thread else places
             if np.isin(np.unique(keys[writes]), keys[~writes]).any():
                 return True
-        return False
-
-    # -- tasks
-    def check_tasks(self) -> None:
-        """Compares what tasks touch; memory of their own is that of a worker."""
-        by_buffer: dict[Buffer, list[Access]] = {}
-        for access in self.all:
-            if access.buffer.scope.across_tasks:
-                by_buffer.setdefault(access.buffer, []).append(access)
-        for buffer, accesses in by_buffer.items():
-            if any(a.writes for a in accesses) and self.tasks_meet(accesses):
-                self.found.append(f"two tasks touch the same element of {buffer.name}, one writes it")
-
-    def tasks_meet(self, accesses: Sequence[Access]) -> bool:
-        step = accesses[0].index.coefficient(self.task) if self.task is not None else None
-        if step and is_same_for_all(accesses):
-            *_, places, _ = self.touched.together(accesses, None)
-            if places.size == 0 or int(places.max() - places.min()) < abs(step):
-                return False
-        parts = self.touched.parts_of_tasks(accesses)
-        if parts is None or any(self.touched.unknown(a) for a in accesses):
-            return self.task is None or not (
-                apart_by_digits(accesses, self.task, self.n_tasks, self.counts)
-                or self.numbered(accesses, self.task)
-                or self.in_rows(accesses)
-            )
-        owner = np.full(accesses[0].buffer.elements, -1)
-        for writing in (True, False):
-            chosen = [a for a in accesses if a.writes == writing]
-            for part in parts if chosen else ():
-                tasks, _, places, _ = self.touched.together(chosen, part)
-                within = (places >= 0) & (places < owner.size)  # others are kept out by conditions on open sizes
-                tasks, places = tasks[within], places[within]
-                known = owner[places]
-                if ((known >= 0) & (known != tasks)).any():
-                    return True
-                if writing:
-                    owner[places] = tasks
-                    if (owner[places] != tasks).any():
-                        return True
         return False
 
 

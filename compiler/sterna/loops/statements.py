@@ -274,6 +274,29 @@ class Barrier(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class LastTask(Stmt):
+    """Runs `body` in the last of the tasks that come here with the same index, `count` of them, which sees all that the
+    others had written before they came; in the body the index is `symbol`, by which alone it may tell one task from
+    another. All threads of a task come by, once, and wait for one another: it is a barrier of theirs.
+
+    Args:
+        counters: an element for each index, how many tasks have come: 0 before the first one, and again after the last.
+    """
+
+    counters: Buffer
+    symbol: Symbol
+    index: Int
+    count: int
+    body: Stmt
+
+    def inside(self) -> tuple[Stmt, ...]:
+        return (self.body,)
+
+    def places(self) -> tuple[Int, ...]:
+        return (self.index,)
+
+
+@dataclass(frozen=True, eq=False)
 class Copy(Stmt):
     """Copies `elements` consecutive elements from source[at] to destination[to], buffers of one type. An asynchronous
     copy happens at any time between here and the `Wait` for its group by the same thread.

@@ -1,4 +1,5 @@
-"""Loop programs whose tasks are run by several threads, one statement of one thread at a time, in any order.
+"""Loop programs whose tasks are run by several threads, one statement of one thread at a time, in any order; so are
+tasks.
 
 Between two barriers a thread may run before, after or between the statements of another, and an asynchronous copy
 happens element by element at any time until it is waited for. What `loops.races` accepts gives the same result in every
@@ -25,11 +26,11 @@ def run_threads(
     dims: Mapping[Symbol, int] | None = None,
     order: Order | None = None,
 ) -> None:
-    """Runs all tasks of a loop program, one after another, and the threads of each.
+    """Runs all tasks of a loop program, one after another, in any order, and the threads of each.
 
     Args:
         memory, dims: as for `interpreter.run_function`.
-        order: draws whose turn it is, None for one thread after another.
+        order: draws whose turn it is, None for one task and thread after another.
 
     Raises:
         SternaError: E0901, the program leaves a buffer, or some threads wait at a barrier that others never reach.
@@ -53,7 +54,8 @@ class _Tasks(Run):
         if s.kind != "parallel":
             super().loop(s)
             return
-        for task in range(self.position(s.start), self.position(s.extent)):
+        tasks = range(self.position(s.start), self.position(s.extent))
+        for task in tasks if self.order is None else self.order.permutation(tasks).tolist():
             self.symbols[s.symbol] = task
             _run_task(self, s.body, self.order)
 
@@ -69,12 +71,15 @@ class _Thread(Run):
         shared: dict[P.Buffer, Array],
         lane: tuple[int, int],
         products: dict[tuple[object, ...], Array],
+        arrived: dict[P.LastTask, bool],
     ):
         super().__init__(outer.name, outer.memory, dict(outer.symbols), outer.ready)
         #: The thread's number in its subgroup, and how many there are.
         self.lane = lane
         #: Of tiles, by what is multiplied and added: the threads of a subgroup all have the same.
         self.products = products
+        #: Whether the task is the last one, where it has been counted.
+        self.arrived = arrived
         self.variables, self.local = dict(outer.variables), dict(outer.local)
         self.index, self.shared = index, shared
         #: What the thread gives in an exchange, and what it gets.
@@ -85,7 +90,7 @@ class _Thread(Run):
         #: Batches that there are of a group.
         self.batches: dict[int, int] = {}
 
-    def steps(self, s: P.Stmt) -> Iterator[P.Barrier | P.Let | None]:
+    def steps(self, s: P.Stmt) -> Iterator[P.Barrier | P.LastTask | P.Let | None]:
         """Runs a statement; stops after every simple one that others can see, and at barriers and exchanges, which it
         gives."""
         if isinstance(s, P.Seq):
@@ -116,6 +121,14 @@ class _Thread(Run):
             yield from self.steps(s.body)
         elif isinstance(s, P.Barrier):
             yield s
+        elif isinstance(s, P.LastTask):
+            yield s
+            # Behind the barrier the first thread that goes on counts for all.
+            if s not in self.arrived:
+                self.arrived[s] = self.is_last(s)
+            self.symbols[s.symbol] = self.position(s.index)
+            if self.arrived[s]:
+                yield from self.steps(s.body)
         elif isinstance(s, P.Let) and isinstance(s.value, P.Exchange):
             self.offered = self.value(s.value.a)
             yield s
@@ -193,7 +206,7 @@ def _move(move: tuple[Array, int, Array, int]) -> None:
     target[to] = origin[at]
 
 
-_Running = tuple[_Thread, Iterator[P.Barrier | P.Let | None]]
+_Running = tuple[_Thread, Iterator[P.Barrier | P.LastTask | P.Let | None]]
 
 
 class _Exchanging:
@@ -235,15 +248,15 @@ def _turns(order: Order | None) -> Iterator[float]:
 
 def _run_task(outer: Run, body: P.Stmt, order: Order | None) -> None:
     counts, shared = P.thread_counts(body), {b: a for b, a in outer.local.items() if not b.scope.private}
-    lanes, products = P.subgroup(body), dict[tuple[object, ...], Array]()
+    lanes, products, arrived = P.subgroup(body), dict[tuple[object, ...], Array](), dict[P.LastTask, bool]()
     threads = [
-        _Thread(outer, dict(zip(counts, place[::-1], strict=True)), shared, (n % lanes, lanes), products)
+        _Thread(outer, dict(zip(counts, place[::-1], strict=True)), shared, (n % lanes, lanes), products, arrived)
         for n, place in enumerate(np.ndindex(*reversed(counts.values())))
     ]
     active = [(thread, thread.steps(body)) for thread in threads]
     waiting: list[_Running] = []
     exchange = _Exchanging(threads, counts["thread.x"], P.exchanged(body))
-    barrier: P.Barrier | None = None
+    barrier: P.Barrier | P.LastTask | None = None
     ended = False
     turns = _turns(order)
     while active:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from sterna.ir import dtypes
-from sterna.loops.program import Branch, Copy, For, Function, If, Instruction, Store, own_loads
+from sterna.loops.program import Branch, Copy, For, Function, If, Instruction, LastTask, Store, own_loads
 from sterna.loops.statements import Stmt
 from sterna.loops.values import Buffer
 
@@ -33,6 +33,9 @@ def _within(stmt: Stmt) -> Counter[Buffer]:
         return total + sides[0] if len(sides) == 1 else total + (sides[0] | sides[1])
     for inner in stmt.inside():
         total += _within(inner)
+    if isinstance(stmt, LastTask):
+        # One of so many tasks runs it.
+        return Counter({buffer: -(-words // stmt.count) for buffer, words in total.items()})
     if isinstance(stmt, For):
         times = _times(stmt)
         return Counter({buffer: words * times for buffer, words in total.items()})

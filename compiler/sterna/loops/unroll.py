@@ -118,6 +118,9 @@ class Copies:
             if most is not None and most <= 0:
                 return P.seq(otherwise)
             return s.changed(index=index, limit=limit, then=self._block(s.then), otherwise=otherwise)
+        if isinstance(s, P.LastTask):
+            counters = self.buffers.get(s.counters, s.counters)
+            return s.changed(counters=counters, index=self.index(s.index), body=self._block(s.body))
         if isinstance(s, P.Let):
             named = self.expr(s.value)
             return P.Let(self._variable(s.variable), named)

@@ -168,6 +168,11 @@ class _Verifier:
                 self.divided(ranges, known, part.start)
                 least, greatest = part.ends
                 self.access(part.buffer, part.start + least, greatest - least)
+        elif isinstance(stmt, P.LastTask):
+            self.divided(ranges, known, stmt.index)
+            self.access(stmt.counters, stmt.index, 0)
+            self.settle(ranges, known)
+            self.named(P.LetIndex(stmt.symbol, stmt.index), ranges, known)
         elif isinstance(stmt, P.Branch) and (stmt.condition.dtype != "bool" or stmt.condition.lanes != 1):
             kind = f"{stmt.condition.dtype} x{stmt.condition.lanes}"
             self.problems.append(f"a branch on {kind}, which is no truth value")

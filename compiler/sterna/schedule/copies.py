@@ -303,6 +303,22 @@ class CopySteps(AxisSteps):
             reader.body = redirect(reader.body, stage, lambda load: replace(load, tensor=self.stages[name].tensor))
         return name
 
+    def by_last_tasks(self, stage: str, parts: str, counters: str) -> None:
+        """Lets the tasks of an output be run by those of another one that it reads: of all of these that have the same
+        number but for whole multiples of how many tasks the stage has, the last one. It sees what the others stored.
+
+        Args:
+            counters: an output of zeros, where tasks are counted; it is zeros when a model is loaded, too.
+        """
+        s: StageSchedule = self._step("by_last_tasks", stage, parts, counters)
+        if not {stage, parts, counters} <= {*self.outputs} or stage == parts:
+            self._illegal(f"{stage}, {parts} and {counters} are not outputs of one kernel", "name three outputs")
+        zeros = self._stage(counters)
+        body = zeros.body
+        if not isinstance(body, E.Const) or body.value != 0 or zeros.tensor.dtype != "uint32":
+            self._illegal(f"{counters} is not zeros of uint32", "count in an output that is zero after a run")
+        s.last_of = parts, counters
+
     def _add_stage(self, tensor: Tensor) -> None:
         if tensor.name in self.stages:
             self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")

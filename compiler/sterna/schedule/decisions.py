@@ -126,6 +126,7 @@ class StageSchedule:
         turned: elements by which each row of the storage is turned against the one before it.
         clipped: reduced axes whose loops begin and end where terms can be other than zero.
         from_tiles: the rows and lanes of a stage that stores tiles, innermost.
+        last_of: of an output, another one and the one that counts its tasks, the last of which compute this one.
     """
 
     tensor: Tensor
@@ -149,6 +150,7 @@ class StageSchedule:
     transferred: bool = False
     asynchronous: bool = False
     from_tiles: tuple[str, str] | None = None
+    last_of: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:

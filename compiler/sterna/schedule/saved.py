@@ -45,6 +45,7 @@ PRIMITIVES = (
     "transfer",
     "rfactor",
     "from_tiles",
+    "by_last_tasks",
     "by_runs",
     "gather",
     "fill_up",

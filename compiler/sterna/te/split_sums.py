@@ -1,20 +1,22 @@
 """A kernel as two: the first computes a long reduction in parts, the second combines them (split-K).
 
 `rfactor` shares a reduction among the threads of a task. Tasks cannot wait for one another, so what they share has to
-end one kernel and begin another. The parts are added up in their order: a result is the same in every run.
+end one kernel and begin another, or, where tasks can be counted, is combined by the last one of those that share it: a
+kernel whose outputs are the parts, too, and the counters. The parts are added up in their order: a result is the same
+in every run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from sterna.ir.integer import as_int, of
 from sterna.te import expr as E
 from sterna.te.axis import Axis
 from sterna.te.expr import Expr, Load, Reduce
-from sterna.te.tensor import Kernel, Tensor, placeholder
+from sterna.te.tensor import Kernel, Tensor, compute, placeholder
 
 
 def split_sum(kernel: Kernel, stage: Tensor, axis: Axis, parts: int) -> tuple[Kernel, Kernel]:
@@ -25,23 +27,64 @@ def split_sum(kernel: Kernel, stage: Tensor, axis: Axis, parts: int) -> tuple[Ke
         stage: a plain reduction of the kernel.
         axis: reduced by it, of a constant extent that the parts divide.
     """
+    partial = _partial(kernel, stage, axis, parts)
+    first = _kernel(kernel, f"{kernel.name}_parts", (partial,))
+    given = placeholder(partial.name, partial.shape, partial.dtype)
+    second = _kernel(kernel, f"{kernel.name}_total", _with(kernel, stage, _total(stage, given)), (given,))
+    return first, second
+
+
+def shared_sum(kernel: Kernel, stage: Tensor, axis: Axis, parts: int, results: int) -> Kernel:
+    """The two as one, whose last outputs are the parts and zeros, by which the tasks of so many results are counted.
+    Arguments as of `split_sum`."""
+    partial = _partial(kernel, stage, axis, parts)
+    arrivals = compute(_new_name(kernel, "arrivals"), (results,), lambda _: 0, dtype="uint32")
+    outputs = (*_with(kernel, stage, _total(stage, partial)), partial, arrivals)
+    return _kernel(kernel, f"{kernel.name}_parts_total", outputs)
+
+
+@dataclass(frozen=True)
+class SharedSum:
+    """How a kernel is a sum in parts and its total: `alone` computes nothing but the parts."""
+
+    total: Tensor
+    parts: Tensor
+    arrivals: Tensor
+    alone: Kernel
+
+
+def shared_sum_of(kernel: Kernel) -> SharedSum | None:
+    """What `shared_sum` has made of a kernel with one result; None of others."""
+    if len(kernel.outputs) != 3:
+        return None
+    _, parts, arrivals = kernel.outputs
+    zeros = isinstance(arrivals.body, E.Const) and arrivals.body.value == 0 and arrivals.dtype == "uint32"
+    readers = [stage for stage in kernel.stages for load in stage.reads() if load.tensor is parts]
+    if not zeros or len(readers) != 1 or parts.reduction is None or readers[0].reduction is None:
+        return None
+    (total,) = readers
+    (load,) = total.reads()
+    if load.indices != tuple(of(a) for a in (*readers[0].reduction.axes, *total.axes)):
+        return None
+    return SharedSum(total, parts, arrivals, _kernel(kernel, kernel.name, (parts,)))
+
+
+def _total(stage: Tensor, partial: Tensor) -> Tensor:
+    """A reduction by its parts."""
+    assert stage.reduction is not None
+    part = Axis("part", partial.shape[0], reduction=True)
+    at = (of(part), *(of(a) for a in stage.axes))
+    body = Reduce(stage.reduction.dtype, combiner=stage.reduction.combiner, a=partial[at], axes=(part,))
+    return replace(stage, body=body)
+
+
+def _partial(kernel: Kernel, stage: Tensor, axis: Axis, parts: int) -> Tensor:
+    """A reduction over each part of an axis: neighbouring positions are of one part."""
     reduction = stage.reduction
     if reduction is None or reduction.index is not None or axis not in reduction.axes or kernel.scan is not None:
         raise ValueError(f"{stage.name} of {kernel.name} is no plain reduction over {axis.name}")
     if not axis.extent.is_const or int(axis.extent) % parts:
         raise ValueError(f"{parts} parts of {axis.name} are not alike")
-    partial = _partial(stage, reduction, axis, parts, _new_name(kernel))
-    first = _kernel(kernel, f"{kernel.name}_parts", (partial,))
-    given = placeholder(partial.name, partial.shape, partial.dtype)
-    part = Axis("part", parts, reduction=True)
-    at = (of(part), *(of(a) for a in stage.axes))
-    total = replace(stage, body=Reduce(reduction.dtype, combiner=reduction.combiner, a=given[at], axes=(part,)))
-    second = _kernel(kernel, f"{kernel.name}_total", _with(kernel, stage, total), (given,))
-    return first, second
-
-
-def _partial(stage: Tensor, reduction: Reduce, axis: Axis, parts: int, name: str) -> Tensor:
-    """A reduction over each part of an axis: neighbouring positions are of one part."""
     length = int(axis.extent) // parts
     part = Axis("part", parts)
     own = {a: Axis(a.name, a.extent) for a in stage.axes}
@@ -50,7 +93,8 @@ def _partial(stage: Tensor, reduction: Reduce, axis: Axis, parts: int, name: str
     values[axis] = of(part) * length + of(inner[axis])
     element = E.substitute_index(reduction.a, values)
     body = replace(reduction, a=element, axes=tuple(inner.values()))
-    return Tensor(name, (as_int(parts), *stage.shape), stage.dtype, (part, *own.values()), body)
+    shape = (as_int(parts), *stage.shape)
+    return Tensor(_new_name(kernel, "parts"), shape, stage.dtype, (part, *own.values()), body)
 
 
 def _with(kernel: Kernel, stage: Tensor, total: Tensor) -> tuple[Tensor, ...]:
@@ -76,6 +120,6 @@ def _kernel(kernel: Kernel, name: str, outputs: tuple[Tensor, ...], more: tuple[
     return Kernel(name, (*kept(kernel.inputs), *more), kept(kernel.params), outputs)
 
 
-def _new_name(kernel: Kernel) -> str:
+def _new_name(kernel: Kernel, wanted: str) -> str:
     known = {t.name for t in (*kernel.stages, *kernel.inputs, *kernel.params)}
-    return next(name for n in count() if (name := f"parts{n or ''}") not in known)
+    return next(name for n in count() if (name := f"{wanted}{n or ''}") not in known)

@@ -29,6 +29,7 @@ class Cuda(GroupDialect):
 
     name = "cuda"
     fragments = WARP
+    last_tasks = True
     rolled = '_Pragma("unroll 1") '
     far, near, alone = "", "", "__restrict__ "
     group = "blockIdx.x"
@@ -44,6 +45,9 @@ class Cuda(GroupDialect):
 
     def thread_barrier(self) -> str:
         return "__syncthreads();"
+
+    def last_task(self, counter: str, count: int) -> str:
+        return f"last_task({counter}, {count}u)"
 
     def begin(self, function: Function) -> None:
         super().begin(function)

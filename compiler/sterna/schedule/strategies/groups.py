@@ -18,6 +18,7 @@ from sterna.schedule.strategies import (
     group_attention,
     group_chain,
     group_fragments,
+    group_parts,
     group_rows,
     group_tiles,
     group_transposes,
@@ -72,7 +73,8 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
         crossed = None if shared is None else group_transposes.propose(kernel, context, shared)
         return crossed or _elements(kernel, context)
     if len(kernel.outputs) > 1:
-        return None if shared is None else group_rows.propose(kernel, context, shared)
+        joined = group_parts.propose(kernel, context, lambda parts: propose(parts, context))
+        return joined or (None if shared is None else group_rows.propose(kernel, context, shared))
     stage = single_reduction(kernel)
     if stage is None or not isinstance(stage.body, Reduce) or not _read_in_place(kernel, stage):
         if shared is None:
