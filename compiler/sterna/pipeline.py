@@ -202,6 +202,13 @@ def _chains(grouped: Grouped, context: PassContext) -> Grouped:
     return chains.join_chains(grouped, context, placed)
 
 
+def _split_sums(sequenced: Sequenced, context: PassContext) -> Sequenced:
+    def placed(apart: Sequenced) -> Outline:
+        return place.place(_memory(apart, context), context, tried=True)
+
+    return split_sums(sequenced, context, placed)
+
+
 def _scratch(finished: Finished, context: PassContext) -> Finished:
     """The scratch of every call has a place in one of the memories, or in the arena."""
     sizes = [finished.kernels[k].function.scratch_bytes for k in finished.kernel_of]
@@ -326,7 +333,7 @@ PIPELINE: tuple[Pass, ...] = (
         "linearize", _linearize, (("linearize", dumps.sequence_text), ("te", dumps.kernels_text)),
         checks.verify_sequence,
     ),
-    Pass("split-sums", split_sums, (("split-sums", dumps.sequence_text),), checks.verify_sequence, splits_sums),
+    Pass("split-sums", _split_sums, (("split-sums", dumps.sequence_text),), checks.verify_sequence, splits_sums),
     Pass("memory", _memory, (("memory", dumps.memory_text),), checks.verify_memory),
     Pass("place", place.place, (("place", dumps.places_text),), applies=place.applies),
     Pass("group-channels", _group_channels, (("group-channels", dumps.kernels_text),)),

@@ -49,6 +49,8 @@ class Call:
         place: where it runs: on the CPU, or on the device of that kind.
         stay: why it is on the CPU, where the target has a device.
         on_device: only groups of threads compute it, so that it has to run there.
+        counters: outputs that count its tasks: zeros when a model is loaded and after every run, in memory that nothing
+            else has.
         shared: writes the loop program of an opaque operator for tasks that groups of threads run, if there is one.
     """
 
@@ -65,6 +67,7 @@ class Call:
     place: str = CPU
     stay: Stay | None = None
     on_device: bool = False
+    counters: tuple[Value, ...] = ()
     shared: Callable[[ThreadGroup], Function | None] | None = None
 
     def program(self, threads: Threads | None, memories: Sequence[Memory]) -> Function:

@@ -279,7 +279,7 @@ def _lives(
                         b.last = max(b.last, c.last)
                     if b.last >= c.last:
                         b.first = min(b.first, c.first)
-    for value in graph.live_in:
+    for value in (*graph.live_in, *(value for call in calls for value in call.counters)):
         # The memory of a state is never shared: before its first reader and after its last, it is for the next run.
         state = buffers.setdefault(value, _Buffer(_size(value, alignment), 0, 0, [value], set()))
         state.first, state.last = 0, len(calls)

@@ -1,13 +1,15 @@
-"""Long reductions that too few tasks share, as two kernels each: parts, and their sum (split-K, `te.split_sums`).
+"""Long reductions that too few tasks share, in parts, and their sum (split-K, `te.split_sums`).
 
 A product with one row, or a convolution of a small image, has few elements and long sums. Where its tasks are fewer
-than a device has multiprocessors, most of those would wait. How many parts there are is the least of an estimate: work
-and bytes at the device's rates, by the share of multiprocessors that have a task in every wave, and what another launch
-takes.
+than a device has multiprocessors, most of those would wait. The sum of the parts is a second kernel, or what the last
+of the tasks does that share a result. Which, and how many parts there are, is the least of an estimate: work and bytes
+at the device's rates, by the share of multiprocessors that have a task in every wave, and what another launch takes, or
+the last tasks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -16,15 +18,14 @@ from sterna.intrinsics import Intrinsic
 from sterna.ir.graph import TensorType, Value
 from sterna.loops.program import most
 from sterna.passes.context import PassContext
-from sterna.passes.decisions import Decide
-from sterna.passes.kernels import Call, in_place
+from sterna.passes.kernels import CPU, Call, in_place
 from sterna.passes.plan_kernels import propose_schedule
-from sterna.passes.stages import Sequenced, call_bytes, call_multiply_adds
+from sterna.passes.stages import Outline, Sequenced, call_bytes, call_multiply_adds
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.operands import single_reduction
 from sterna.targets.target import Target
 from sterna.te.axis import Axis
-from sterna.te.split_sums import split_sum
+from sterna.te.split_sums import shared_sum, split_sum
 from sterna.te.tensor import Kernel, Tensor
 
 #: Parts of a reduction, at most, and terms along its longest axis that a part has, at least.
@@ -43,46 +44,65 @@ def applies(context: PassContext) -> bool:
 
 @dataclass(frozen=True)
 class _Parts:
-    """A kernel as two; `axis` and `count`: of the parts."""
+    """A kernel as two, and the two as one where that is better; `axis` and `count`: of the parts."""
 
     kernels: tuple[Kernel, Kernel]
+    joined: Kernel | None
     axis: str
     count: int
 
 
-def split_sums(sequenced: Sequenced, context: PassContext) -> Sequenced:
-    """The calls, those that pay in two."""
+def split_sums(sequenced: Sequenced, context: PassContext, placed: Callable[[Sequenced], Outline]) -> Sequenced:
+    """The calls, those that pay in parts.
+
+    Args:
+        placed: chooses where calls run. What is one kernel has to run on the device, so that it stays two where one of
+            these would not.
+    """
     made: dict[str, _Parts | None] = {}
-
-    def parts_of(call: Call) -> tuple[Call, ...]:
+    apart: dict[Call, tuple[Call, ...]] = {}
+    for call in sequenced.sequence.calls:
         if call.key not in made:
-            made[call.key] = _chosen(call, context.target, context.decide)
+            made[call.key] = _chosen(call, context)
         parts = made[call.key]
-        return (call,) if parts is None else _apart(call, parts)
+        apart[call] = (call,) if parts is None else _apart(call, parts)
+    found = replace(sequenced, sequence=sequenced.sequence.replaced(apart.__getitem__))
+    if not any(parts is not None and parts.joined is not None for parts in made.values()):
+        return found
+    here = {value for call in placed(found).sequence.calls if call.place == CPU for value in call.outputs}
 
-    return replace(sequenced, sequence=sequenced.sequence.replaced(parts_of))
+    def at_once(call: Call) -> tuple[Call, ...]:
+        parts = made[call.key]
+        if parts is None or parts.joined is None or any(v in here for each in apart[call] for v in each.outputs):
+            return apart[call]
+        return (_joined(call, parts, parts.joined),)
+
+    return replace(sequenced, sequence=sequenced.sequence.replaced(at_once))
 
 
-def _chosen(call: Call, target: Target, decide: Decide) -> _Parts | None:
+def _chosen(call: Call, context: PassContext) -> _Parts | None:
     """The parts of a call's kernel; None where one kernel is better."""
-    found = _reduction(call)
+    target, found = context.target, _reduction(call)
     schedule = _schedule(call, target) if found is not None else None
     assert target.threads is not None
-    if found is None or schedule is None or (schedule.tasks or inf) >= WAVES * target.threads.multiprocessors:
+    results = WAVES * target.threads.multiprocessors
+    if found is None or schedule is None or (schedule.tasks or inf) >= results:
         return None
     kernel, stage, axis = found
     terms, whole = int(axis.extent), max(WHOLE, *(i.size("w") for i in _used(schedule) if i.tiles is not None), 1)
     candidates: dict[int, _Parts | None] = {1: None}
+    costs = {1: _nanoseconds(call, target)}
     for parts in range(2, min(MOST_PARTS, terms // LEAST_TERMS) + 1):
         if terms % (parts * whole) == 0:
-            candidates[parts] = _Parts(split_sum(kernel, stage, axis, parts), axis.name, parts)
-    costs = {
-        n: sum(_nanoseconds(each, target) for each in ((call,) if parts is None else _apart(call, parts)))
-        for n, parts in candidates.items()
-    }
+            two = _Parts(split_sum(kernel, stage, axis, parts), None, axis.name, parts)
+            one = replace(two, joined=shared_sum(kernel, stage, axis, parts, results))
+            cost, at_once = _of_two(call, two, target), _of_one(call, one, target)
+            candidates[parts], costs[parts] = (one, at_once) if at_once < cost else (two, cost)
     best = min(costs, key=lambda n: costs[n])
     rule = best if costs[best] <= (1 - GAIN) * costs[1] else 1
-    return candidates[decide("parts", call.key, tuple(candidates), rule)]
+    chosen = candidates[context.decide("parts", call.key, tuple(candidates), rule)]
+    unproved = chosen is not None and chosen.joined is not None and not _is_proved(call, chosen, chosen.joined, context)
+    return replace(chosen, joined=None) if chosen is not None and unproved else chosen
 
 
 def _reduction(call: Call) -> tuple[Kernel, Tensor, Axis] | None:
@@ -125,7 +145,52 @@ def _apart(call: Call, parts: _Parts) -> tuple[Call, ...]:
     return of(first, between.name, (between,)), of(second, call.name, call.outputs)
 
 
+def _joined(call: Call, parts: _Parts, kernel: Kernel) -> Call:
+    """A call as one, with memory for what its tasks share."""
+    _, partial, arrivals = kernel.outputs
+    between = Value(f"{call.name}:parts", TensorType(partial.dtype, partial.shape))
+    counters = Value(f"{call.name}:arrivals", TensorType(arrivals.dtype, arrivals.shape))
+    return replace(
+        call,
+        kernel=kernel,
+        outputs=(*call.outputs, between, counters),
+        counters=(counters,),
+        in_place=(),
+        key=f"{call.key}\n{kernel.name}: {parts.axis} in {parts.count}",
+        on_device=True,
+    )
+
+
+def _is_proved(call: Call, parts: _Parts, kernel: Kernel, context: PassContext) -> bool:
+    """Whether the last tasks are proved to read what those of the same result wrote."""
+    joined = _joined(call, parts, kernel)
+    try:
+        lowered = context.programs.lowered(joined, propose_schedule(joined, context.target), context.target)
+        context.programs.finished(joined, lowered, context.target)
+    except SternaError:
+        return False
+    return True
+
+
 # ---------------------------------------------------------------- the estimate
+def _of_two(call: Call, parts: _Parts, target: Target) -> float:
+    return sum(_nanoseconds(each, target) for each in _apart(call, parts))
+
+
+def _of_one(call: Call, parts: _Parts, target: Target) -> float:
+    """What the parts take, and then the last task of each result, which reads the others' from the cache."""
+    threads, device = target.threads, target.device
+    assert threads is not None
+    assert device is not None
+    assert parts.joined is not None
+    schedule = _schedule(_joined(call, parts, parts.joined), target) if threads.last_tasks else None
+    if schedule is None or not schedule.tasks or not any(s.last_of for s in schedule.stages.values()):
+        return inf
+    first, second = _apart(call, parts)
+    read = call_bytes(second) / device.cache_bytes_per_ns / threads.busy(schedule.tasks // parts.count)
+    return _nanoseconds(first, target) + device.latency_ns + read
+
+
 def _nanoseconds(call: Call, target: Target) -> float:
     """What a call takes: its work or its bytes, whichever is longer, as if every wave of tasks took the same time."""
     threads, device, schedule = target.threads, target.device, _schedule(call, target)

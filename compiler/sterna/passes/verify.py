@@ -139,7 +139,7 @@ def _lives(outline: Outline) -> dict[Value, tuple[int, int]]:
             for root, (first, last) in lives.items():
                 if first < control.first <= last < control.last:
                     lives[root] = first, control.last
-    for value in outline.graph.live_in:
+    for value in (*outline.graph.live_in, *(v for call in outline.sequence.calls for v in call.counters)):
         lives[value] = 0, len(outline.sequence.calls)
     return lives
 

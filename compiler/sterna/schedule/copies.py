@@ -319,6 +319,20 @@ class CopySteps(AxisSteps):
             self._illegal(f"{counters} is not zeros of uint32", "count in an output that is zero after a run")
         s.last_of = parts, counters
 
+    @property
+    def tasks(self) -> int | None:
+        """The iterations of the outputs' parallel loops, but for those of which tasks of others are the last; None if
+        they are not known, or there is none."""
+        found = 0
+        without = {name for s in self.stages.values() if s.last_of is not None for name in (s.name, s.last_of[1])}
+        for name in self.outputs:
+            s = self.stages[name]
+            many = next((s.extent(axis) for axis in s.leaves if s.annotations.get(axis) == "parallel"), None)
+            if many is None and name not in without:
+                return None
+            found += 0 if name in without or many is None else many
+        return found
+
     def _add_stage(self, tensor: Tensor) -> None:
         if tensor.name in self.stages:
             self._illegal(f"a stage {tensor.name} exists already", "apply the primitive once")

@@ -458,18 +458,6 @@ class Schedule(CopySteps):
             self._illegal(f"{stray[0]} is no axis of {reader.name}", f"its axes: {', '.join(reader.leaves)}")
         s.ahead = Ahead(tensor, axis, part, tuple(rounds))
 
-    @property
-    def tasks(self) -> int | None:
-        """The iterations of the outputs' parallel loops; None if they are not known, or there is none."""
-        found = 0
-        for name in self.outputs:
-            s = self.stages[name]
-            many = next((s.extent(axis) for axis in s.leaves if s.annotations.get(axis) == "parallel"), None)
-            if many is None:
-                return None
-            found += many
-        return found
-
     def stored_tensor(self, param: Tensor) -> Tensor:
         """What the loops read in place of a parameter."""
         packing, other = self.packings.get(param.name), self.replaced.get(param.name)

@@ -132,7 +132,7 @@ def _devices(target: Target) -> Iterator[Contradiction]:
         yield Contradiction(
             "module", f'module is "{device.module}"', "kernels.cl, kernels.ptx, kernels.metal or kernels.wgsl"
         )
-    others = ("fragment_multiply_adds_per_ns", "buffers", "copied_bytes_per_ns")
+    others = ("fragment_multiply_adds_per_ns", "buffers", "cache_bytes_per_ns", "copied_bytes_per_ns")
     waits = ("latency_ns", "launch_ns", "barrier_ns", "copy_ns")
     for key in (*_RATES, *(f"thread_{rate}" for rate in _RATES), *others, *waits):
         value = getattr(device, key)

@@ -47,6 +47,8 @@ class Threads:
             networks of these keep their tensors in 16 bits.
         access_bytes: that one access of a thread to memory takes at most, where it begins at a multiple of them; 0: an
             element at a time.
+        last_tasks: whether the last of several tasks can tell that it is, by counters in the device's memory, and sees
+            what the others wrote there.
     """
 
     most: int = 256
@@ -61,6 +63,7 @@ class Threads:
     optional_subgroups: tuple[int, ...] = ()
     converts_halves: bool = False
     access_bytes: int = 0
+    last_tasks: bool = False
 
     def alone(self, tasks: int) -> bool:
         """Whether no multiprocessor has two of so many tasks: then a task may take all of its registers."""
@@ -121,6 +124,7 @@ class Device:
     multiply_adds_per_ns: float = 500.0
     fragment_multiply_adds_per_ns: float = 4000.0
     bytes_per_ns: float = 100.0
+    cache_bytes_per_ns: float = 300.0
     thread_multiply_adds_per_ns: float = 0.1
     thread_bytes_per_ns: float = 0.4
     latency_ns: float = 600.0

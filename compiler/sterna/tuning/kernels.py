@@ -108,9 +108,11 @@ def alone(task: Task, schedule: Schedule) -> Compiled:
     assert isinstance(kernel, Kernel)
     values = {t: Value(t.name, tensor_type(t.dtype, t.shape)) for t in (*kernel.inputs, *kernel.outputs)}
     inputs, outputs = tuple(values[t] for t in kernel.inputs), tuple(values[t] for t in kernel.outputs)
-    call = replace(task.call, inputs=inputs, outputs=outputs)
+    counters = tuple(v for v, old in zip(outputs, task.call.outputs, strict=True) if old in task.call.counters)
+    call = replace(task.call, inputs=inputs, outputs=outputs, counters=counters)
     function = finish_call(call, lowered(task, schedule), options.target, "k0")
-    return _compiled(Graph("kernel", inputs, outputs, ()), call, Planned(schedule, function, call.place), options.alone)
+    kept = tuple(v for v in outputs if v not in counters)
+    return _compiled(Graph("kernel", inputs, kept, ()), call, Planned(schedule, function, call.place), options.alone)
 
 
 def _compiled(graph: Graph, call: Call, kernel: Planned, options: Options) -> Compiled:

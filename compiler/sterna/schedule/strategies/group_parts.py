@@ -73,8 +73,8 @@ def _as_the_parts(s: Schedule, out: str, found: SharedSum, steps: Sequence[Step]
             names |= {f"{first}.o": outer, f"{first}.i": inner}
         elif step.primitive == "fuse":
             other = names[rest[0]]
-            both = own is not None and other is not None
-            names[f"{first}+{rest[0]}"] = s.fuse(out, own, other, *rest[1:]) if both else own or other
+            both = s.fuse(out, own, other, *rest[1:]) if own is not None and other is not None else own or other
+            names[f"{first}+{rest[0]}"] = both
         elif step.primitive == "reorder":
             s.reorder(out, *(name for axis in step.arguments if (name := names[axis]) is not None))
         elif own is not None:
