@@ -1,5 +1,5 @@
-"""Long sums as two kernels, parts and their sum: they compute what the one did, and are chosen where a device would
-have few tasks."""
+"""Long sums in parts, and their sum, as two kernels or one: they compute what the one did, and are chosen where a
+device would have few tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import sterna
-from sterna.api import options_of
+from sterna.api import compile_model, options_of
 from sterna.driver import reading
 from sterna.frontends.formats import read_model, source_of
 from sterna.passes.context import PassContext, context_of
@@ -24,7 +24,7 @@ from sterna.pipeline import walk
 from sterna.schedule.strategies import Context, propose
 from sterna.te import expr as E
 from sterna.te.interpreter import run_kernel
-from sterna.te.split_sums import split_sum
+from sterna.te.split_sums import shared_sum, shared_sum_of, split_sum
 from sterna.te.tensor import Kernel, compute, placeholder, reduce, reduce_axis
 from support import device_bundles
 from support.bound_axes import compare
@@ -50,8 +50,16 @@ def both(kernel: Kernel, stage: str, axis: int, parts: int) -> dict[str, np.ndar
     assert t.reduction is not None
     first, second = split_sum(kernel, t, t.reduction.axes[axis], parts)
     feeds = arrays(kernel)
+    at_once = shared_sum(kernel, t, t.reduction.axes[axis], parts, 3)
+    assert (found := shared_sum_of(at_once)) is not None
+    assert (found.total.name, found.alone.outputs) == (stage, (found.parts,))
+    assert shared_sum_of(kernel) is None
     feeds |= run_kernel(first, {t.name: feeds[t.name] for t in (*first.inputs, *first.params)})
-    return run_kernel(second, {t.name: feeds[t.name] for t in (*second.inputs, *second.params)})
+    made = run_kernel(second, {t.name: feeds[t.name] for t in (*second.inputs, *second.params)})
+    one = run_kernel(at_once, {t.name: feeds[t.name] for t in (*at_once.inputs, *at_once.params)})
+    assert all(np.array_equal(one[name], array) for name, array in made.items())
+    assert not one[found.arrivals.name].any()
+    return made
 
 
 @settings(max_examples=20, deadline=None, derandomize=True, database=None)
@@ -111,6 +119,18 @@ def dense(rows: int, depth: int, columns: int) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def chain(layers: int) -> ModelProto:
+    """Products of one row, each of what the one before it gives."""
+    random = np.random.default_rng(4)
+    names = ["x", *(f"h{n}" for n in range(1, layers)), "y"]
+    weights = [numpy_helper.from_array(random.standard_normal((1024, 1024)).astype(np.float32) / 32, f"w{n}")
+               for n in range(layers)]  # fmt: skip
+    nodes = [helper.make_node("MatMul", [names[n], f"w{n}"], [names[n + 1]]) for n in range(layers)]
+    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1024])] for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "chain", *ends, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def sequence(model: ModelProto, target: str, change: Callable[[PassContext], PassContext] = lambda c: c) -> Sequenced:
     options = options_of(target)
     context = change(context_of(options))
@@ -120,12 +140,33 @@ def sequence(model: ModelProto, target: str, change: Callable[[PassContext], Pas
 
 
 @pytest.mark.parametrize(
-    ("rows", "target", "kernels"),
-    [(49, "cuda-sm90", 2), (1, "cuda-sm90", 2), (4096, "cuda-sm90", 1), (49, "host", 1)],
-    ids=["few tiles", "one row", "many tiles", "no groups of threads"],
-)
-def test_sums_are_split_where_tasks_are_few(rows: int, target: str, kernels: int) -> None:
-    assert len(sequence(dense(rows, 4608, 512), target).sequence.calls) == kernels
+    ("rows", "target", "outputs"),
+    [(49, "cuda-sm90", [1, 1]), (1, "cuda-sm90", [3]), (49, "opencl", [1, 1]),
+     (4096, "cuda-sm90", [1]), (49, "host", [1])],
+    ids=["few tiles", "one row", "no last task", "many tiles", "no threads"],
+)  # fmt: skip
+def test_sums_are_split_where_tasks_are_few(rows: int, target: str, outputs: list[int]) -> None:
+    """As two kernels, or as one whose outputs are the parts, too, and what counts tasks."""
+    calls = sequence(dense(rows, 4608, 512), target).sequence.calls
+    assert [len(call.outputs) for call in calls] == outputs
+
+
+def test_what_may_run_on_the_cpu_stays_two_kernels() -> None:
+    def asked(context: PassContext) -> PassContext:
+        return replace(context, options=replace(context.options, device_for=(("y", "cpu"),)))
+
+    assert [len(call.outputs) for call in sequence(dense(1, 4608, 512), "cuda-sm90", asked).sequence.calls] == [1, 1]
+
+
+def test_counters_have_memory_of_their_own() -> None:
+    """From before the first kernel on, and nothing else lies there at any time."""
+    made = compile_model(chain(4), "cuda-sm80")
+    counters = [v for call in made.calls for v in call.counters]
+    assert len(counters) > 1
+    places = {v: (at, at + int(v.type.bytes)) for v, at in made.plan.offsets.items()}
+    for v in counters:
+        first, end = places[v]
+        assert not any(a < end and first < b for other, (a, b) in places.items() if other is not v)
 
 
 def test_short_sums_stay_whole() -> None:
@@ -140,8 +181,8 @@ def test_more_multiprocessors_want_more_parts() -> None:
             target = replace(context.target, threads=replace(threads, multiprocessors=count))
             return replace(context, target=target)
 
-        (value, *_) = sequence(dense(64, 4608, 64), "cuda-sm90", change).sequence.calls[0].outputs
-        return int(value.shape[0])
+        values = sequence(dense(64, 4608, 64), "cuda-sm90", change).sequence.calls[0].outputs
+        return int(values[1 if len(values) > 1 else 0].shape[0])
 
     assert 2 < parts(8) < parts(64)
 

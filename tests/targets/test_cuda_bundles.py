@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import sterna
 from sterna.api import compile_model, compile_to
@@ -97,6 +97,30 @@ def test_shared_memory_of_four_bytes(tmp_path: Path, cuda: Driver) -> None:
         text = (folder / "kernels.ptx").read_text()
         assert "ld.global.nc.v4.b32" in text
         assert bool(re.search(r"st\.shared\.v|cp\.async", text)) == wide
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 1024, 136), (20, 256, 96)])
+def test_sums_in_parts_at_once(rows: int, depth: int, columns: int, tmp_path: Path, cuda: Driver) -> None:
+    """One launch: its blocks run in any order, run after run, and every run gives the same bits."""
+    w = numpy_helper.from_array(np.sin(np.arange(depth * columns, dtype=np.float32)).reshape(depth, columns), "w")
+    product = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> net (float[{rows},{depth}] x) => (float[{rows},{columns}] y) '
+        "{ m = MatMul(x, w) y = Relu(m) }"
+    )
+    product.graph.initializer.append(w)
+    x = np.cos(np.arange(rows * depth, dtype=np.float32)).reshape(rows, depth)
+    folder = compile_to(tmp_path / "bundle", product, "cuda")
+    text = (folder / "kernels.ptx").read_text()
+    assert text.count(".entry") == text.count("atom.global.inc.u32") == 1
+    with load(folder) as loaded:
+        results = []
+        for seed in (0, 1, 2):
+            cuda.set("seed", seed)
+            before = cuda.calls("cuLaunchKernel")
+            results.append(loaded.run({"x": x})["y"])
+            assert cuda.calls("cuLaunchKernel") <= before + 1
+    np.testing.assert_allclose(results[0], np.maximum(x @ numpy_helper.to_array(w), 0), 1e-4, 1e-4)
+    assert all(np.array_equal(results[0], each) for each in results)
 
 
 @pytest.mark.parametrize("target", ["cuda", "cuda-sm80"])
