@@ -207,6 +207,12 @@ def test_more_results_than_counters() -> None:
         lower(propose(shared(matmul(9, 136, 64), results=2), Context(load_target("cuda-sm80"))))
 
 
+def test_tasks_are_counted_in_zeros() -> None:
+    kernel = shared(matmul(9, 136, 64))
+    with pytest.raises(SternaError, match="parts is not zeros of uint32"):
+        Schedule(kernel).by_last_tasks("out", "arrivals", "parts")
+
+
 def test_languages_without_order_decline() -> None:
     _, function = scheduled(shared(matmul(16, 16, 64)))
     for target in (opencl_target(groups=True), load_target("metal"), load_target("webgpu")):

@@ -305,6 +305,7 @@ def rows_as_lanes() -> None:
 
 
 ILLEGAL: dict[str, Callable[[], Any]] = {
+    "by_last_tasks: no outputs": lambda: Schedule(matmul(2, 3, 4)).by_last_tasks("out", "acc", "w"),
     "split: no such axis": lambda: inlined().split("out", "q", 4),
     "split: factor": lambda: inlined().split("out", "i0", 0),
     "split: no such stage": lambda: inlined().split("nothing", "i0", 2),

@@ -15,7 +15,7 @@ attributes, types and wiring, have one fingerprint and one answer, wherever they
 | `again` | `passes.recompute` | whether each kernel that reads a value computes it for itself |
 | `planes` | `passes.planes` | whether a convolution works channels first |
 | `groups` | `passes.group_channels` | whether groups of channels are a dimension of their own |
-| `parts` | `passes.split_sums` | into how many parts a sum is cut, which a second kernel adds up |
+| `parts` | `passes.split_sums` | into how many parts a sum is cut, which are added up |
 """
 
 from __future__ import annotations
