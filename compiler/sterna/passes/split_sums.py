@@ -183,7 +183,9 @@ def _of_one(call: Call, parts: _Parts, target: Target) -> float:
     assert threads is not None
     assert device is not None
     assert parts.joined is not None
-    schedule = _schedule(_joined(call, parts, parts.joined), target) if threads.last_tasks else None
+    joined = _joined(call, parts, parts.joined)
+    takes = threads.last_tasks and len(joined.inputs) + len(joined.outputs) <= device.buffers
+    schedule = _schedule(joined, target) if takes else None
     if schedule is None or not schedule.tasks or not any(s.last_of for s in schedule.stages.values()):
         return inf
     first, second = _apart(call, parts)
