@@ -8,11 +8,13 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 from sterna.api import compile_model
+from sterna.codegen.generators import KernelSet, source
 from sterna.debug.roofline import roofline
 from sterna.options import Options
 from sterna.targets.description import load_target
@@ -55,6 +57,29 @@ def test_no_register_spills(capability: str, name: str, program: Path, tmp_path:
     assert len(as_cuda) >= len(as_ptx)
     for each in (*as_ptx.values(), *as_cuda.values()):
         assert each.registers > 0
+        assert each.spilled == 0, each
+
+
+@pytest.mark.parametrize("capability", TARGETS)
+def test_sums_in_parts_at_once(capability: str, program: Path, tmp_path: Path) -> None:
+    """Of a row, of tiles and of fragments."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float[1,1024] x, float[20,256] a, float16[20,2048] b) '
+        "=> (float[1,136] y, float[20,96] z, float16[20,96] h) "
+        "{ y = MatMul(x, w) z = MatMul(a, v) h = MatMul(b, u) }"
+    )
+    sizes = {"w": (1024, 136, np.float32), "v": (256, 96, np.float32), "u": (2048, 96, np.float16)}
+    tensors = (numpy_helper.from_array(np.ones(size, dtype), name) for name, (*size, dtype) in sizes.items())
+    model.graph.initializer.extend(tensors)
+    target = load_target(TARGETS[capability])
+    made = compile_model(model, target)
+    at_once = {call.key for call in made.calls if call.counters}
+    file = tmp_path / "kernels.cu"
+    functions = [kernel.function for kernel in made.kernels]
+    file.write_text(source(KernelSet("net", functions, [()] * len(functions)), replace(target, device=None)))
+    assert made.module.count("atom.global.inc.u32") == file.read_text().count("if (last_task(") == len(at_once) == 3
+    as_cuda = ptxas.said_of(ptxas.nvcc(program, capability, file))
+    for each in (*ptxas.registers_of(made.module, capability, program).values(), *as_cuda.values()):
         assert each.spilled == 0, each
 
 
