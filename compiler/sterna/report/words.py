@@ -96,6 +96,9 @@ WORDS: dict[str, Callable[..., str]] = {
     "gather": lambda stage, tensor: f"{stage}: {tensor} is read from a copy of what each window has of it",
     "fill_up": lambda stage, axis, many: f"{stage}: {axis} has zeros behind it, up to a multiple of {many}",
     "from_tiles": lambda stage, *_: f"{stage}: fragments are stored, a part of a tile at a time",
+    "by_last_tasks": lambda stage, parts, *_: (
+        f"{stage}: computed by the last of the tasks of {parts} with its elements"
+    ),
     "by_runs": lambda stage, many, *_: f"{stage}: terms are read {many} at a time",
     "pack": _pack,
     "narrow": lambda tensor, dtype, *_: f"{tensor} is stored as {dtype} and widened where it is read",
