@@ -13,13 +13,10 @@ from sterna.ir.sizes import BIND
 from sterna.ops import Builder, Case, Operator, operators
 from support.compiling import check, input_value
 
-#: Operators that are computed in float64 for float32, too.
-BY_FLOAT64 = ("pow", "zeta")
 
-
-def without_float64(operator: Operator, case: Case) -> bool:
+def without_float64(_operator: Operator, case: Case) -> bool:
     kinds = [str(a.dtype) for a in case.arrays() if a is not None]
-    return operator.name not in BY_FLOAT64 and "float64" not in (*kinds, *map(str, case.attributes.values()))
+    return "float64" not in (*kinds, *map(str, case.attributes.values()))
 
 
 @lru_cache

@@ -50,7 +50,8 @@ class Arithmetic:
     Args:
         rounded: what it has instructions for that round (`targets.target`).
         rootless: the types whose square roots it has no instruction for (`targets.features`).
-        doubles: whether sines and cosines of float32 reduce their arguments in float64; else by integers.
+        doubles: whether float64 helps to compute with float32: sines and cosines reduce their arguments in it, and
+            powers take logarithms; else integers and pairs of numbers do.
         comparisons: whether vectors of floats are compared; else what limits them is their extrema.
         longs: whether vectors of floats become integers of 64 bits by way of two words (`loops.long_integers`).
     """

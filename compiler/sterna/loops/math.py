@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from sterna.ir import dtypes
+from sterna.loops import pairs
 from sterna.loops.angles import reduced
 from sterna.loops.lanewise import bits as _bits
 from sterna.loops.lanewise import cast as _cast
@@ -36,7 +37,7 @@ from sterna.te.operations import rounded_to_tf32
 
 #: Greatest error of each function on float32, in units in the last place of the result, over the whole range, whether
 #: `Fma` is rounded once or twice. (Once: exp 0.9, log 0.95, tanh 2.6, erf 1.85, sigmoid 2.5, sin and cos 1.75, by
-#: integers 2.2.)
+#: integers 2.2, pow by pairs 0.9.)
 #:
 #: exp flushes results below sqrt(2) * 2**-126 to zero, sigmoid those below 2**-128. sin and cos take finite arguments
 #: beyond 2**31 for zero. pow follows IEEE 754's rules for zeros, infinities and signs.
@@ -53,6 +54,7 @@ MATH_ERROR_ULP: dict[str, float] = {
     "sin, by integers": 2.7,
     "cos, by integers": 2.7,
     "pow": 0.51,
+    "pow, by pairs": 1.2,
 }
 #: The same for float64, where sin and cos take arguments beyond 2**20 for zero and exp, sigmoid and pow flush subnormal
 #: results. The error of pow grows with the magnitude of the result's logarithm to that of 2**1024.
@@ -75,7 +77,8 @@ def expand_math(expr: Expr, doubles: bool = True) -> Expr:
 
     Args:
         expr: of any number of lanes; constants that come in have as many as the operand they meet.
-        doubles: whether multiples of pi are taken off float32 in float64, or by integers.
+        doubles: whether float64 helps with float32: multiples of pi are taken off in it, else by integers, and
+            logarithms of powers are in it, else pairs of numbers.
     """
 
     def rule(node: Expr) -> Expr | None:
@@ -92,7 +95,7 @@ def expand_math(expr: Expr, doubles: bool = True) -> Expr:
             if dtypes.is_integer(node.dtype):
                 return _integer_power(node.a, node.b)
             y = node.b
-            return _in_wide(node.a, node.dtype, lambda x: _power(x, _cast(y, x.dtype)))
+            return _in_wide(node.a, node.dtype, lambda x: _power(x, _cast(y, x.dtype), doubles))
         return None
 
     return E.rewrite(E.rewrite(expr, _one_and_tanh), rule)
@@ -369,8 +372,31 @@ def _with_sign(y: Expr, odd: Expr) -> Expr:
 
 
 # ---------------------------------------------------------------- powers
-def _power(x: Expr, y: Expr) -> Expr:
-    """2**(y * log2|x|) in float64, rounded once, with the cases of IEEE 754, section 9.2.1."""
+def _power(x: Expr, y: Expr, doubles: bool) -> Expr:
+    """2**(y * log2|x|), with the cases of IEEE 754, section 9.2.1."""
+    if doubles or x.dtype == "float64":
+        result = _power_in_float64(x, y)
+    else:
+        size = _unary("abs", x)
+        scaled, more = _normal(size)
+        exponent, mantissa = _split(scaled)
+        result = pairs.power(_op("add", exponent, more), mantissa, size, y)
+
+    half = _op("mul", y, 0.5)
+    whole = _test("eq", _unary("trunc", y), y)
+    odd = _op("and", whole, _test("ne", _unary("trunc", half), half))
+    # The sign of x, of its zero too, stays where the exponent is odd.
+    result = _select(odd, _signed(result, x), result)
+    negative = _op("and", _test("lt", x, 0.0), _test("gt", x, -math.inf))
+    result = _select(_op("and", negative, _test("ne", _unary("trunc", y), y)), math.nan, result)
+    # 1 to any power, and any number to the power 0; -1 to an infinite one.
+    one = _op("or", _test("eq", x, 1.0), _test("eq", y, 0.0))
+    far = _op("and", _test("eq", x, -1.0), _test("eq", _unary("abs", y), math.inf))
+    return _select(_op("or", one, far), 1.0, result)
+
+
+def _power_in_float64(x: Expr, y: Expr) -> Expr:
+    """|x|**y, rounded once."""
     short = x.dtype == "float32"
     size = _cast(_unary("abs", x), "float64")
     # What is subnormal in float32 is not in float64.
@@ -390,19 +416,7 @@ def _power(x: Expr, y: Expr) -> Expr:
     f = _op("sub", z, _op("sub", t, magic))
     power = _bits(_op("shift_left", _bits(t, "uint64"), FLOAT64.mantissa), "float64")
     polynomial = [2 * c for c in (1.0, *(EXP2_SHORT if short else EXP2_LONG))]
-    result = _cast(_op("mul", _horner(f, polynomial), power), x.dtype)
-
-    half = _op("mul", y, 0.5)
-    whole = _test("eq", _unary("trunc", y), y)
-    odd = _op("and", whole, _test("ne", _unary("trunc", half), half))
-    # The sign of x, of its zero too, stays where the exponent is odd.
-    result = _select(odd, _signed(result, x), result)
-    negative = _op("and", _test("lt", x, 0.0), _test("gt", x, -math.inf))
-    result = _select(_op("and", negative, _test("ne", _unary("trunc", y), y)), math.nan, result)
-    # 1 to any power, and any number to the power 0; -1 to an infinite one.
-    one = _op("or", _test("eq", x, 1.0), _test("eq", y, 0.0))
-    far = _op("and", _test("eq", x, -1.0), _test("eq", _unary("abs", y), math.inf))
-    return _select(_op("or", one, far), 1.0, result)
+    return _cast(_op("mul", _horner(f, polynomial), power), x.dtype)
 
 
 def _small_power(x: Expr, exponent: float) -> Expr | None:

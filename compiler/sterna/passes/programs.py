@@ -87,8 +87,8 @@ def finish_lowered(call: Call, lowered: Function, target: Target) -> Function:
 
 
 def arithmetic(target: Target) -> Arithmetic:
-    """What a target has instructions for. Where groups of threads run kernels, float64 is slow or missing: sines are
-    reduced by integers."""
-    return Arithmetic(
-        target.rounded, without_roots(target), target.threads is None, target.compares_floats, splits_longs(target)
-    )
+    """What a target has instructions for. Where groups of threads run kernels, float64 is slow or missing; so it is
+    where an FPU has none."""
+    rootless = without_roots(target)
+    doubles = target.threads is None and "float64" not in rootless
+    return Arithmetic(target.rounded, rootless, doubles, target.compares_floats, splits_longs(target))

@@ -24,7 +24,7 @@ LEAST_TILES = 32
 STEPS, MOST_PRODUCTS = (1, 2, 4, 8, 16, 32, 64), 384
 #: Cycles that a sum of vectors waits for its last product; two products begin in each. Eight sums would hide the four
 #: cycles of the instruction if each began in the very cycle in which its last one ends; that many reach 86 % of the
-#: rate (128 x 384 by 384 x 384, AVX2, Zen 5).
+#: rate (128 x 384 by 384 x 384, sixteen registers, Zen 5).
 LATENCY = 4.6
 #: Bytes that come from behind L2 in a cycle.
 L3_RATE = 16
