@@ -50,6 +50,11 @@ def groups(net: Net, x: Value) -> Value:
     return net.conv(net.conv(x, 4 * 12), 4 * 7, 3, groups=4)
 
 
+def more_groups(net: Net, x: Value) -> Value:
+    """Three groups of 8 channels are a sector and a half."""
+    return net.conv(net.conv(net.conv(x, 3 * 8), 3 * 8, 3, groups=3), 5 * 40, groups=1)
+
+
 CASES: dict[str, tuple[Callable[[Net, Value], Value], list[int]]] = {
     "layers": (lambda net, x: net.conv(net.conv(x, 58), 51, 3), [64, 56]),
     "long rows": (lambda net, x: net.conv(x, 136), [144]),
@@ -58,6 +63,7 @@ CASES: dict[str, tuple[Callable[[Net, Value], Value], list[int]]] = {
     "excited": (lambda net, x: excite(net, net.conv(x, 22)), [24, 16, 24]),
     "branches": (branches, [18, 32, 40, 40]),
     "groups": (groups, [64, 32]),
+    "one group more": (more_groups, [32, 32, 208]),
 }
 
 

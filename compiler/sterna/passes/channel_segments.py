@@ -70,13 +70,14 @@ class Segments:
     Attributes:
         cuts: of a tensor that has channels, where segments begin, and its end; of: the number of the segment that
             begins at a channel of a tensor, the same for all that are the same; fixed: those that something else reads
-            or makes.
+            or makes; convolved: what convolutions with groups read and make, groups are segments.
     """
 
     def __init__(self, graph: Graph):
         self.cuts: dict[Value, set[int]] = {}
         self.fixed_values = {*graph.inputs, *graph.outputs, *graph.live_in}
         self.grouped: list[tuple[Value, int]] = []
+        self.convolved: list[tuple[Value, Value]] = []
         made = {value for node in graph.nodes for value in node.outputs}
         alike = list[Alike]()
         for node in graph.nodes:
@@ -115,6 +116,7 @@ class Segments:
                 each = channels(value) // int(node.attributes["groups"])
                 self._cut(value).update(range(0, channels(value), each))
                 self.grouped.append((value, each))
+            self.convolved.append((given[0], node.output))
         elif node.op == "concat" and node.attributes["axis"] % node.output.type.rank == node.output.type.rank - 1:
             first = 0
             for value in node.operands:

@@ -23,8 +23,9 @@ from sterna.passes.rewriting import Rewriting
 
 #: Bytes of a copy, which rows are multiples of; bytes of rows from which on they are whole sectors.
 RUN, LONG = 16, 256
-#: Channels for each one more: of rows that are no whole runs, and of others.
-FOR_RUNS, FOR_SECTORS = 3, 8
+#: Channels for each one more: of rows that are no whole runs, of groups of convolutions, and of others. Groups for each
+#: one more are as channels of the first.
+FOR_RUNS, FOR_GROUPS, FOR_SECTORS = 3, 5, 8
 
 
 def fill_channels(graph: Graph) -> Graph:
@@ -46,6 +47,8 @@ def fill_channels(graph: Graph) -> Graph:
             inputs[1] = rewriting.builder.constant(data, node.operands[1].name)
             if is_depthwise(node):
                 attributes["groups"] = data.shape[-1]
+            elif is_grouped(node):
+                attributes["groups"] = channels(rewriting.value(node.operands[0])) // data.shape[-2]
         elif made is not None:
             for n, value in enumerate(node.inputs):
                 if value is not None and value.data is not None and channels(value) == channels(node.output) > 1:
@@ -61,29 +64,57 @@ def fill_channels(graph: Graph) -> Graph:
 def _places(graph: Graph) -> dict[Value, Array]:
     """Of each tensor that is filled up, the channel of the model at each of its channels, -1 where there is none."""
     segments = Segments(graph)
+    groups = {segments.of[value, 0] for pair in segments.convolved for value in pair}
     whole: dict[int, int] = {}
     for value in segments.cuts:
         parts = segments.lengths(value)
         for number, length in parts:
             if number not in segments.fixed:
-                wanted = _wanted(length, dtypes.size(value.dtype), len(parts) > 1)
+                for_sectors = FOR_GROUPS if number in groups else FOR_SECTORS
+                wanted = _wanted(length, dtypes.size(value.dtype), len(parts) > 1, for_sectors)
                 whole[number] = max(whole.get(number, 0), wanted)
+    more = _more_groups(segments, whole)
     places: dict[Value, Array] = {}
     for value in segments.cuts:
         parts, first, own = segments.lengths(value), 0, list[Array]()
         for number, length in parts:
             own += [np.arange(first, first + length), np.full(whole.get(number, length) - length, -1)]
             first += length
+        own += [np.full(more[number] * whole[number], -1) for number, _ in parts[-1:] if number in more]
         if own and sum(map(len, own)) > first:
             places[value] = np.concatenate(own)
     return places
 
 
-def _wanted(length: int, each: int, beside: bool) -> int:
+def _more_groups(segments: Segments, whole: dict[int, int]) -> dict[int, int]:
+    """By the number of a segment that is a group of channels, how many groups are added behind the last one so that a
+    row is whole sectors."""
+    rows: dict[int, set[tuple[int, int]]] = {}
+    for value in segments.cuts:
+        parts = segments.lengths(value)
+        for number in {number for number, _ in parts}:
+            alone = len(parts) if all(other == number for other, _ in parts) else 0
+            rows.setdefault(number, set()).add((alone, dtypes.size(value.dtype)))
+    linked: dict[int, set[int]] = {}
+    for pair in segments.convolved:
+        both = {n for value in pair for n in linked.get(segments.of[value, 0], {segments.of[value, 0]})}
+        linked.update(dict.fromkeys(both, both))
+    more: dict[int, int] = {}
+    for number, together in linked.items():
+        kinds = {(many, each * whole.get(n, 0)) for n in together for many, each in rows[n]}
+        many = max(many for many, _ in kinds)
+        if {many} == {n for n, _ in kinds} and not together & segments.fixed:
+            added = (n for n in range(many // FOR_RUNS + 1) if not any((many + n) * row % SECTOR for _, row in kinds))
+            more[number] = next(added, 0)
+    return more
+
+
+def _wanted(length: int, each: int, beside: bool, for_sectors: int) -> int:
     """Channels that a segment is to have.
 
     Args:
-        each: bytes of a channel; beside: whether other segments are in the same row.
+        each: bytes of a channel; beside: whether other segments are in the same row; for_sectors: channels for each one
+            more for the sake of whole sectors.
     """
 
     def up(to: int, for_each: int) -> int:
@@ -91,7 +122,7 @@ def _wanted(length: int, each: int, beside: bool) -> int:
         return length + more if length >= for_each * more else length
 
     runs = up(RUN, FOR_RUNS)
-    return max(runs, up(SECTOR, FOR_SECTORS)) if beside or length * each > LONG else runs
+    return max(runs, up(SECTOR, for_sectors)) if beside or length * each > LONG else runs
 
 
 def _weights(node: Node, places: dict[Value, Array]) -> Array:
@@ -103,7 +134,8 @@ def _weights(node: Node, places: dict[Value, Array]) -> Array:
     if read is not None and not is_depthwise(node):
         # Of groups the weights have the channels of one.
         groups = int(node.attributes.get("groups", 1))
-        data = np.moveaxis(_filled(np.moveaxis(data, -2, -1), read[: len(read) // groups]), -1, -2)
+        own = read if groups == 1 else read[: int(np.flatnonzero(read == channels(x) // groups)[0])]
+        data = np.moveaxis(_filled(np.moveaxis(data, -2, -1), own), -1, -2)
     return _filled(data, made)
 
 
