@@ -13,6 +13,7 @@ from sterna.ir.graph import TensorType, Value, tensor_type
 from sterna.ir.integer import as_int, symbol
 from sterna.ir.memory import INPUT, OUTPUT, Memory
 from sterna.loops import program as P
+from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.groups import GroupBuilder, ThreadGroup
 from sterna.loops.races import verify_threads
@@ -84,6 +85,14 @@ def test_scans(op: str, number: int) -> None:
     program = written(op, x, {"axis": axis, "exclusive": ends, "reverse": ends}, subgroup=subgroup)
     found = computed(program, x)["y0"].reshape(shape)
     np.testing.assert_allclose(found, expected_scan(op, x, axis, ends, ends), rtol=2e-5)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((512, 3), 1), ((320, 16), 1), ((64, 20, 4), 1)])
+def test_short_rows_are_side_by_side(shape: tuple[int, ...], axis: int) -> None:
+    counted = accesses(written("cumulative_sum", np.zeros(shape, np.float32), {"axis": axis}))
+    assert counted.coalesced == counted.accesses
+    assert counted.requested_bytes <= 1.1 * counted.least_bytes
+    assert counted.conflicts <= 0.2 * counted.shared_accesses
 
 
 def test_running_integers_are_exact_and_exchanged_in_32_bits() -> None:

@@ -2,8 +2,9 @@
 they scan what they have, and each walks through its elements again.
 
 Rows whose elements lie side by side come through shared memory, some thousand elements at a time, so that threads side
-by side read and write what lies side by side; each has an odd number of them, so that they reach different banks. Of
-rows that lie side by side themselves (or are short) each thread has a part of one, or all of it.
+by side read and write what lies side by side; each has an odd number of them, so that they reach different banks. Short
+ones come so, too, as many as there are threads, each of which has one; and so do blocks of few rows that lie side by
+side. Of more of them each thread has a part of one, or all of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from sterna.ir import dtypes
 from sterna.ir.extremum import minimum
 from sterna.ir.integer import Int
+from sterna.ir.memory import BANKS, SECTOR
 from sterna.loops.build import Array, product, unflatten
 from sterna.loops.groups import Combine, GroupBuilder, State, carried
 from sterna.te import expr as E
@@ -57,7 +59,8 @@ def shared_scan(p: GroupBuilder, x: Array, y: Array, axis: int, exclusive: bool,
     if inner > 1 or extent <= SHORT:
         if int(product(x.shape)) > MOST_COMPARED:
             return False
-        writer.columns()
+        if not writer.blocks():
+            writer.columns()
         return True
     return writer.row()
 
@@ -74,7 +77,7 @@ class _Writer:
     def place(self, row: Int, n: Int) -> tuple[Int, ...]:
         """The coordinates of the n-th element of a row."""
         rest: Sequence[Int] = unflatten(row, self.others)
-        return (*rest[: self.axis], self.extent - 1 - n if self.reverse else n, *rest[self.axis :])
+        return (*rest[: self.axis], self.forward(n), *rest[self.axis :])
 
     def states(self, name: str, value: State) -> Callable[[], State]:
         """Variables that hold a state; what they hold."""
@@ -115,6 +118,44 @@ class _Writer:
             with p.below(row, rows), p.loop(own, "n") as n, p.below(first + n, self.extent):
                 place = self.place(there, first + n)
                 p.put(self.y, *place, value=self.walked(state, p.at(self.x, *place)))
+
+    def blocks(self) -> bool:
+        """Rows of which a few lie side by side, or that are short: whole ones pass through shared memory."""
+        p, extent, kind = self.p, self.extent, carried(self.x.dtype)
+        inner, outer = (int(product(n)) for n in (self.x.shape[self.axis + 1 :], self.x.shape[: self.axis]))
+        if inner * dtypes.size(self.x.dtype) % SECTOR == 0 or inner >= BESIDE or extent == 1:
+            return False
+        block = extent * inner
+        pitch = block + (inner - block) % BANKS if inner > 1 else block | 1
+        room = p.group.memory.bytes // 2 // (pitch * dtypes.size(kind))
+        many = min(p.group.most // 2 // inner, room, outer)
+        if 2 * many * inner < min(BESIDE, p.group.most // 2, outer * inner):
+            return False
+        threads = many * inner
+        with p.tasks(-(-outer // many), "block") as task, p.lanes(threads) as lane:
+            stage = p.shared("elements", kind, (many * pitch,))
+
+            def elements(move: Callable[[Int, Sequence[Int]], None]) -> None:
+                """Moves what lies side by side of the rows of a task."""
+                with p.loop(extent, "n") as n:
+                    at = n * threads + lane
+                    own, rest = at // block, at % block
+                    with p.below(task * many + own, outer):
+                        first = p.named("first", minimum(task * many + own, outer - 1))
+                        move(own * pitch + rest, self.place(first * inner + rest % inner, self.forward(rest // inner)))
+
+            elements(lambda at, place: p.put(stage, at, value=E.cast(p.at(self.x, *place), kind)))
+            state = self.states("running", self.scan.identity)
+            with p.below(task * many + lane // inner, outer), p.loop(extent, "n") as n:
+                at = lane // inner * pitch + self.forward(n) * inner + lane % inner
+                element = E.cast(p.at(stage, at), self.x.dtype)
+                p.put(stage, at, value=E.cast(self.walked(state, element), kind))
+            elements(lambda at, place: p.put(self.y, *place, value=E.cast(p.at(stage, at), self.y.dtype)))
+        return True
+
+    def forward(self, n: Int) -> Int:
+        """The n-th position of a row in the order of memory."""
+        return self.extent - 1 - n if self.reverse else n
 
     def row(self) -> bool:
         p, extent, kind = self.p, self.extent, carried(self.x.dtype)

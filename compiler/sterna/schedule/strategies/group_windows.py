@@ -27,6 +27,7 @@ from sterna.schedule.strategies.group_neighbours import (
 )
 from sterna.schedule.strategies.group_sums import in_register
 from sterna.schedule.strategies.padding import conditional
+from sterna.schedule.strategies.rows import SUMS, many_terms
 from sterna.te.axis import Axis
 from sterna.te.expr import Load, Reduce
 from sterna.te.expr import loads as loads_of
@@ -137,8 +138,15 @@ def _of_all_threads(kernel: Kernel, stage: Tensor) -> list[Tensor]:
 
 
 def _taps(stage: Tensor) -> dict[Axis, int]:
-    assert stage.reduction is not None
-    return {a: size(a.extent) for a in stage.reduction.axes}
+    """Positions along the axes of a window; those that `in_register` cuts into parts come out even."""
+    body = stage.body
+    assert isinstance(body, Reduce)
+    taps = {a: size(a.extent) for a in body.axes}
+    if many_terms(body, body.axes):
+        longest = max(body.axes, key=lambda a: taps[a])
+        parts = min(SUMS, taps[longest])
+        taps[longest] = ceil(taps[longest] / parts) * parts
+    return taps
 
 
 def _slid(kernel: Kernel, stage: Tensor, context: Context) -> _Slid | None:
@@ -231,7 +239,8 @@ def _tile(stage: Tensor, slid: _Slid, stored: _Place, context: Context, shared: 
 
     def fits(sides: Sequence[int]) -> bool:
         most = FEW if elements < MOST * threads.multiprocessors else MOST
-        return min(LEAST, elements) <= prod(sides) <= most and prod(part(sides)) * each <= room
+        *lines, last = part(sides)
+        return min(LEAST, elements) <= prod(sides) <= most and prod(lines) * (last * each + WORD) <= room
 
     def cost(sides: Sequence[int]) -> float:
         read = _sectors(part(sides), list(map(int, slid.source.shape)), slid.place, each)
@@ -319,4 +328,5 @@ def _without_waiting(
         fit = [(m, d) for m, d in tried if prod(shape) + m * prod(shape[: len(shape) - d]) <= room]
         least = min((turns(many, m, d), m * prod(shape[: len(shape) - d]), m, d) for m, d in fit)
         found.append((least[0], (many, wide, least[2:] if least[2] else None)))
-    return next((how for waits, how in found if not waits), found[0][1])
+    # Fewer where at most half as many wait then.
+    return next((how for waits, how in found if 2 * waits <= found[0][0]), found[0][1])

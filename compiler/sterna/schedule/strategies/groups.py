@@ -89,12 +89,13 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     forms: dict[str, Callable[[], Schedule | None]] = {
         "fragments": partial(group_fragments.propose, kernel, stage, context, shared),
         "tiles": partial(group_tiles.propose, kernel, stage, context, shared),
-        "rows": partial(group_rows.propose, kernel, context, shared),
         "windows": partial(group_windows.propose, kernel, stage, context, shared),
+        "rows": partial(group_rows.propose, kernel, context, shared),
     }
     wanted = context.choose("form", lambda: (*forms, "elements"), FIRST)
     pays: dict[str, Callable[[], bool]] = {
         "fragments": partial(fragment_plan.pays, kernel, stage, context),
+        "windows": lambda: not _is_long(kernel, stage),
         "rows": partial(_is_for_rows, kernel, stage, context),
     }
     for name, form in forms.items():
@@ -113,6 +114,13 @@ def _is_for_rows(kernel: Kernel, stage: Tensor, context: Context) -> bool:
     terms, elements = (product([a.extent for a in axes]) for axes in (stage.body.axes, kernel.outputs[0].axes))
     few = max(FEW_SUMS, ASKING * context.target.threads.multiprocessors if terms >= VERY_LONG_SUM else 0)
     return (terms >= LONG_SUM and elements < few) or (terms >= SHORT_ROW and _is_of_rows(kernel, stage, context))
+
+
+def _is_long(kernel: Kernel, stage: Tensor) -> bool:
+    """Whether there are few sums of many terms, which one thread alone would take long for."""
+    assert isinstance(stage.body, Reduce)
+    terms, elements = (product([a.extent for a in axes]) for axes in (stage.body.axes, kernel.outputs[0].axes))
+    return terms >= LONG_SUM and elements < FEW_SUMS
 
 
 def _exchanges(s: Schedule) -> bool:
