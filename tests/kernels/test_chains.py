@@ -65,6 +65,22 @@ def test_one_launch(name: str, device: opencl_host.Device, tmp_path: Path) -> No
     compare(s, device, tmp_path if name == "gates and a residual" else None)
 
 
+def test_constants_lie_side_by_side_for_threads() -> None:
+    """Also those that a slice reads whole, beside a row of its own of something larger."""
+    where = context("cuda-sm80")
+    for made in (CHAINS["distances"][0], dense_layers):
+        (call,) = calls(made(), where)
+        s = propose_schedule(call, where.target)
+        assert s is not None
+        found = accesses(finish(lower(s)))
+        assert found.coalesced >= 0.97 * found.accesses
+
+
+def dense_layers() -> Graph:
+    n = Layers(144, 96)
+    return n.graph(n.dense(n.dense(n.x, 16), 96))
+
+
 @pytest.mark.family("opencl")
 def test_on_a_device(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     """The whole model, where reshapes between its layers were views."""

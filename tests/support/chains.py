@@ -91,6 +91,12 @@ def folded() -> Graph:
     return n.graph(n.dense(n.builder.reshape(n.dense(n.x, 10, "tanh"), [4, 15]), 3))
 
 
+def distances() -> Graph:
+    """Of rows from those of a constant, as of an SVM: threads side by side read its rows."""
+    n = Layers(9, 13)
+    return n.graph(n.dense(n.add("exp", n.add("neg", n.add("squared_distance", n.x, n.constant(60, 13)))), 3))
+
+
 CHAINS: dict[str, tuple[Callable[[], Graph], int]] = {
     "dense layers of one row": (perceptron, 1),
     "squeeze and excite": (squeeze_and_excite, 1),
@@ -98,6 +104,7 @@ CHAINS: dict[str, tuple[Callable[[], Graph], int]] = {
     "gates and a residual": (gated, 3),
     "normalization and a small product": (normalized, 9),
     "a reshape between": (folded, 1),
+    "distances": (distances, 9),
 }
 
 

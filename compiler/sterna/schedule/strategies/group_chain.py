@@ -46,6 +46,8 @@ STEP, LAST = 4, 8
 LEAST_TERMS = 4
 #: Tasks below which each has as many threads as it can.
 FEW_TASKS = 64
+#: Elements of threads side by side from which on constants are stored for them.
+SIDE = 16
 #: Stages of a chain, at most: what is proved of a task grows with its barriers.
 MOST_NESTS = 24
 _ONE_TASK = 1 << 30
@@ -206,6 +208,7 @@ class _Scheduling:
         if isinstance(s.stages[out].body, Reduce):
             self.sliced[s.cache_write(out)] = self.sliced[out]
         inline_elementwise(s, _kept(self.kernel, s))
+        self._pack()
         stored = stages_needed(s, out)
         homes = {name: home for name in stored if (home := self._home(name, stored))}
         task, thread = self._output()
@@ -229,6 +232,26 @@ class _Scheduling:
             self._turn(name)
         threads = min(self.group, at_least(max(nest.elements for nest in self.nests)))
         return Chain(s, self.tasks, threads, tuple(self.nests))
+
+    def _pack(self) -> None:
+        """Stores constants of which a sum reads a row for each element so that what threads side by side read lies side
+        by side."""
+        params, places = {t.name: t for t in self.kernel.params}, dict[str, set[tuple[str, int]]]()
+        for name, state in self.s.stages.items():
+            own = [a for a in state.tensor.axes if a.name not in self.sliced.get(name, ())]
+            for load in expanded_loads(self.s, state.body):
+                if load.tensor.name in params:
+                    at = load.indices.index(own[-1].var) if own and own[-1].var in load.indices else -1
+                    places.setdefault(load.tensor.name, set()).add((name, at))
+        for name, found in places.items():
+            ((stage, at),) = found if len(found) == 1 else (("", -1),)
+            last = len(params[name].shape) - 1
+            if (
+                0 <= at < last
+                and isinstance(self.s.stages[stage].body, Reduce)
+                and size(params[name].shape[at]) >= SIDE
+            ):
+                self.s.pack(name, {}, [(d, "") for d in (*(d for d in range(last + 1) if d != at), at)])
 
     def _home(self, name: str, stored: Sequence[str]) -> str:
         """The nest that alone reads a sum, each element at its own place; "" where there is none."""
