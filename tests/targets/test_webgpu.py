@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from onnx import parser
+from onnx import TensorProto, parser
 
 import sterna
 from sterna.api import compile_model, compile_to, options_of
@@ -104,6 +104,22 @@ def test_numbers_at_the_ends_of_floats(tmp_path: Path) -> None:
         (bundle / name).write_bytes(data)
     (found,) = tried(tmp_path, ["golden", "bundle"])
     assert found["error"] <= 1e-6
+
+
+def test_weights_that_are_subnormal_in_16_bits(tmp_path: Path) -> None:
+    """Weights of float16 that are stored as they are: SwiftShader takes subnormal float32 for 0."""
+    rng = np.random.default_rng(8)
+    weights = (rng.integers(1, 1024, (64, 32)) * 2.0**-24).astype(np.float32)
+    x = rng.random((16, 64)).astype(np.float32)
+    g = OpenGraph(seed=1)
+    wide = g.node("Cast", g.constant(weights.astype(np.float16)), to=TensorProto.FLOAT)
+    g.output(g.node("MatMul", g.input("x", [16, 64]), wide))
+    bundle = compile_to(tmp_path / "bundle", g.finished("small"), "webgpu")
+    assert (bundle / "params.bin").stat().st_size == 2 * weights.size
+    for name, data in golden_files("NumPy", [GoldenSet({"x": x}, {"output0": x @ weights})], 1e-5).items():
+        (bundle / name).write_bytes(data)
+    (found,) = tried(tmp_path, ["golden", "bundle"])
+    assert found["error"] <= 1e-5
 
 
 @pytest.mark.parametrize("signs", ["int8", "uint8"])
@@ -342,3 +358,24 @@ def test_what_runs_beside_it() -> None:
             options_of(target, host=host)
         assert caught.value.codes == ("E0203",)
         assert instead in str(caught.value.diagnostics[0].fix)
+
+
+def test_what_differs_is_told_where_no_tensor_between_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "digits.onnx"
+    place.write_bytes(Path(digits().file).read_bytes())
+    words = [
+        "verify",
+        str(place),
+        "--target",
+        "webgpu",
+        "--on",
+        "chromium",
+        "--tolerance",
+        "0",
+        "--against",
+        "interpreter",
+    ]
+    done = CliRunner().invoke(program, words)
+    assert done.exit_code == 1
+    assert "scores" in done.output
+    assert "E0510" not in done.output

@@ -25,9 +25,11 @@ def narrow_weights(s: Schedule, context: Context) -> None:
             param = params.get(load.tensor.name)
             if param is not None and (dtype := stored_type(param, stage, context)):
                 found[param.name] = dtype
+    # By bits small numbers are subnormal on the way, which devices may take for 0; their languages have a conversion.
+    by_bits = context.target.threads is None and not converts_halves(context.target)
     for name, dtype in found.items():
         # What 16 bits hold exactly is finite.
-        s.narrow(name, dtype, finite=dtype == context.exact.get(name) and not converts_halves(context.target))
+        s.narrow(name, dtype, finite=dtype == context.exact.get(name) and by_bits)
 
 
 def stored_type(factor: Tensor, stage: Tensor, context: Context) -> str:
