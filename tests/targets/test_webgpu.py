@@ -363,19 +363,8 @@ def test_what_runs_beside_it() -> None:
 def test_what_differs_is_told_where_no_tensor_between_is_read(tmp_path: Path) -> None:
     place = tmp_path / "digits.onnx"
     place.write_bytes(Path(digits().file).read_bytes())
-    words = [
-        "verify",
-        str(place),
-        "--target",
-        "webgpu",
-        "--on",
-        "chromium",
-        "--tolerance",
-        "0",
-        "--against",
-        "interpreter",
-    ]
-    done = CliRunner().invoke(program, words)
+    words = ["verify", str(place), "--target", "webgpu", "--on", "chromium", "--tolerance", "0"]
+    done = CliRunner().invoke(program, [*words, "--against", "interpreter"])
     assert done.exit_code == 1
     assert "scores" in done.output
     assert "E0510" not in done.output
