@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sterna.ir.graph import Graph, Value, tensor_type
+from sterna.ir.integer import Symbol, of
 from sterna.ops import Builder
 from sterna.ops.evaluate import evaluate
 from sterna.passes.channel_ranges import channels
@@ -100,3 +101,16 @@ def test_what_others_read_stays(op: str) -> None:
     y = net.conv(net.builder.add(op, made, axis=3) if op == "softmax" else net.builder.add(op, made), 10)
     graph = Graph("g", (x,), (y,), tuple(net.builder.nodes))
     assert fill_channels(graph) is graph
+
+
+def test_constants_and_open_sizes() -> None:
+    """Parts of constants, as of positions, have channels of nothing; open positions are as good as known ones."""
+    net = Net(0, "float16")
+    many = of(Symbol("n", 1, 64))
+    x = Value("x", tensor_type("float16", (1, many, 6, 8)))
+    starts, sizes, steps = (0, 0, 0, 1), (1, 1, 6, 13), (1, 1, 1, 1)
+    part = net.builder.add("slice", net.constant(1, 1, 6, 15), starts=starts, sizes=sizes, steps=steps)
+    y = net.conv(net.builder.add("add", net.conv(net.conv(x, 22), 13), part), 10)
+    filled = fill_channels(Graph("g", (x,), (y,), tuple(net.builder.nodes)))
+    verify_graph(filled, "fill-channels")
+    assert [channels(node.output) for node in filled.nodes if node.op == "conv"] == [24, 13, 10]

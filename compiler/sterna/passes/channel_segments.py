@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from sterna.ir import dtypes
 from sterna.ir.graph import Graph, Node, Value, captured
+from sterna.ir.integer import as_int
 from sterna.passes.channel_ranges import channels, is_pool, pads_positions
 
 #: Element by element, and finite where all operands are: zeros in the place of a channel stay numbers.
@@ -106,7 +107,8 @@ class Segments:
     def _relations(self, node: Node) -> Iterator[Alike]:
         """What channels of a node's operands are those of its result; what else there is of them is fixed."""
         given = [value for value in node.operands if not value.is_constant]
-        if len(node.outputs) != 1 or not dtypes.is_float(node.output.dtype) or not channels(node.output):
+        known = len(node.outputs) == 1 and dtypes.is_float(node.output.dtype) and channels(node.output)
+        if not given or not known:
             self.fixed_values.update((*given, *node.outputs))
         elif is_dense(node):
             self._cut(given[0])
@@ -125,7 +127,7 @@ class Segments:
                 else:
                     yield Alike(node.output, first, value, 0, channels(value))
                 first += channels(value)
-        elif node.op == "slice" and node.attributes["steps"][-1] == 1 and channels(given[0]):
+        elif node.op == "slice" and _is_part(node):
             yield Alike(given[0], int(node.attributes["starts"][-1]), node.output, 0, channels(node.output))
         elif all(channels(value) == channels(node.output) for value in _wide(node, given)) and _is_along(node, given):
             for value in _wide(node, given):
@@ -172,6 +174,12 @@ class Segments:
         for value in self.cuts:
             for n in self.begins(value):
                 self.of[value, n] = numbers.setdefault(found((value, n)), len(numbers))
+
+
+def _is_part(node: Node) -> bool:
+    """Whether a slice has neighbouring channels, at places that are known."""
+    x, starts, steps = node.operands[0], node.attributes["starts"], node.attributes["steps"]
+    return bool(channels(x)) and as_int(starts[-1]).is_const and as_int(steps[-1]) == 1
 
 
 def _wide(node: Node, given: list[Value]) -> list[Value]:
