@@ -98,6 +98,7 @@ def _pairs(stem: str, bits: int, c: str, llvm: str, feature: str) -> tuple[Intri
             settings={"bits": bits, "signed": left == "int8", "c": c, "llvm": llvm},
             spare=4,
             needs=((feature,),),
+            latency=1,  # A sum waits for additions alone.
         )
         for left in ("uint8", "int8")
     )

@@ -38,6 +38,8 @@ from sterna.te.tensor import Kernel, Tensor
 
 #: Instructions that make results of a vector of sums, or of one: its bias, its scale, its limits, its store.
 _SCALED = 12
+#: Cycles that a sum waits for its last product, where one instruction multiplies and adds up.
+_LATENCY = 4.0
 #: Sums of a tile in general registers, of which there are so many; addresses and the counter of a loop take some.
 _SUMS, _GENERAL, _ADDRESSES = 8, 14, 4
 
@@ -177,6 +179,7 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         most,
         given=given,
         splat_loads=target.splat_loads,
+        latency=intrinsic.latency or _LATENCY,
     )
 
 

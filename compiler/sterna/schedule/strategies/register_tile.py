@@ -138,6 +138,7 @@ def tile_shape(
     given: int = 0,
     written: int = 0,
     splat_loads: bool = True,
+    latency: float = LATENCY,
 ) -> tuple[int, int]:
     """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
     in parts of so many.
@@ -153,10 +154,11 @@ def tile_shape(
         given: NV, where panels of the right operand have that many already; 0 where it is to be found.
         written: multiply-adds of all instances together, each of which is code of its own; 0 for any number.
         splat_loads: whether loads repeat elements of the left operand in all lanes.
+        latency: cycles that a sum waits for its last product.
     """
     _, mr, nv = _best_tile(
         rows, vectors, depth, registers, rate, loads, lanes, most, l2_bytes, together, by_lane, given, written,
-        splat_loads,
+        splat_loads, latency,
     )  # fmt: skip
     return mr, nv
 
@@ -171,6 +173,7 @@ def tile_cycles(rows: int, columns: int, depth: int, lanes: int, target: Target)
     return _best_tile(
         (rows,), vectors, depth, target.registers("float32"), target.rate, target.loads_per_cycle, lanes,
         (rows, vectors), 0, target.tile_registers, target.by_lane, 0, target.written("float32"), target.splat_loads,
+        LATENCY,
     )[0]  # fmt: skip
 
 
@@ -190,6 +193,7 @@ def _best_tile(
     given: int,
     written: int,
     splat_loads: bool,
+    latency: float,
 ) -> tuple[float, int, int]:
     """What `tile_shape` says, behind the cycles of the tile."""
     vector = lanes * dtypes.size("float32")
@@ -219,7 +223,7 @@ def _best_tile(
                         elif not splat_loads and lanes > 1:
                             # Instructions overwrite an operand: of all rows but one, a product begins with a copy.
                             busy = (1.5 * m * n + m + n / 3) / rate
-                        step = max(busy, LATENCY if lanes > 1 else 1.0)
+                        step = max(busy, latency if lanes > 1 else 1.0)
                         step = max(step, n * vector / L3_RATE) if far else step
                         cost += many_m * many_n * (depth * step + 12 + 2 * m * n)
             if best is None or cost < best[0] * 0.999:
