@@ -15,8 +15,8 @@ from sterna.compiled import Compiled
 from sterna.debug.interpret import interpret
 from sterna.driver import compile_graph
 from sterna.ir.extremum import maximum, minimum
-from sterna.ir.graph import Graph, Value
-from sterna.ir.integer import Int
+from sterna.ir.graph import Graph, Value, tensor_type
+from sterna.ir.integer import Int, Symbol, of
 from sterna.loops.accesses import accesses
 from sterna.loops.finish import finish
 from sterna.loops.lower import lower
@@ -206,3 +206,18 @@ def test_many_channels(target: str, dtype: str) -> None:
     program = finish(lower(schedule))
     counted = accesses(program)
     assert counted.coalesced == counted.accesses
+
+
+def test_open_batches_that_stay_on_the_cpu(tmp_path: Path) -> None:
+    b, batch = Builder(), of(Symbol("n", 1, 40))
+    x = Value("x", tensor_type("float32", (batch, 9, 11, 16)))
+    padded = around(b, b.add("relu", x), (1, 1), -1.0)
+    y = b.add("max_pool", padded, kernel=(3, 3), strides=(2, 2), dilations=(1, 1), planes=False)
+    compiled = compile_graph(Graph("g", (x,), (y,), tuple(b.nodes)), "g", options_of("opencl", device_for={"*": "cpu"}))
+    with load(write_bundle(compiled, tmp_path / "bundle")) as bundle:
+        for n in (1, 3):
+            given = np.random.default_rng(n).standard_normal((n, 9, 11, 16)).astype(np.float32)
+            wide = np.pad(np.maximum(given, 0), ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-1)
+            windows = [wide[:, i : i + 9 : 2, j : j + 11 : 2] for i in range(3) for j in range(3)]
+            (found,) = bundle.run({"x": given}).values()
+            np.testing.assert_array_equal(found, np.max([w[:, :5, :6] for w in windows], axis=0))

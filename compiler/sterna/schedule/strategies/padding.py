@@ -82,7 +82,9 @@ def pad_rows(s: Schedule, out: str, task: str, name: str, lanes: int, target: Ta
     """
     s.compute_at(name, out, task, SCRATCH)
     tensor = s.stages[name].tensor
-    s.partition(name, *(a.name for a in tensor.axes))
+    # Of an open size every element asks where it is.
+    if known := [a.name for a in tensor.axes if a.extent.is_const]:
+        s.partition(name, *known)
     whole = target.lanes(dtypes.bits(tensor.dtype))
     if target.saves_memory and size(tensor.axes[-1].extent) % whole == 0:
         lanes = whole
