@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from sterna.targets.description import host
 from sterna.targets.target import Target
 from sterna.tuned import Best
 from sterna.tuning import measure, worker
+from sterna.tuning import tuner as tuner_module
 from sterna.tuning.kernels import tasks_of
 from sterna.tuning.measure import Local
 from sterna.tuning.tuner import Report, Tuner
@@ -477,3 +478,29 @@ def test_the_function(model: Path) -> None:
         sterna.tune(model, explorer="guess")
     report = sterna.tune(model, generator="llvm", trials=1, explorer="random")
     assert report.trials == 1
+
+
+@pytest.mark.parametrize(("passed", "more"), [(0.0, True), (14.0, True), (16.0, False)])
+def test_decisions_above_kernels_get_a_quarter_of_the_time(
+    passed: float, more: bool, model: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of a slow device would have none left otherwise."""
+    left: list[int] = []
+
+    class Search:
+        def __init__(self, *arguments: Any):
+            self.left: Callable[[], int] = arguments[3]
+
+        def run(self) -> dict[str, Any]:
+            now = time.monotonic()
+            with monkeypatch.context() as later:
+                later.setattr(time, "monotonic", lambda: now + passed)
+                left.append(self.left())
+            return {}
+
+    monkeypatch.setattr(tuner_module, "Search", Search)
+    options = Options(host(), "llvm")
+    graph = read_model(Source.of(model), reading(options))
+    with Database(records) as database:
+        Tuner(graph, options, database, measurer=Pretended(False), model=False).run(8, 60.0)  # type: ignore[arg-type]
+    assert left == [2 if more else 0]

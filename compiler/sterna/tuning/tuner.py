@@ -236,7 +236,8 @@ class Tuner:
         """What becomes a kernel, and how tensors lie, where that is faster otherwise than by the rules; the whole model
         has to be, too."""
         most = self.trials + int(SHARE_OF_PARTS * trials)
-        left = partial(self._parts_left, most, seconds)
+        passed = time.monotonic() - self.started
+        left = partial(self._parts_left, most, passed + SHARE_OF_PARTS * (seconds - passed))
         found = Search(self._graph, self.options, self._measurer, left, self._known_part, self._keep_part).run()
         if not found:
             return
