@@ -168,7 +168,7 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
     given = context.panels.get(contraction.right.tensor.name, 0) // intrinsic.lanes
     if target.by_lane:
         return _fewest_instructions(intrinsic, rows, vectors, steps, most, target.registers(intrinsic.dtype), given)
-    return tile_shape(
+    tile_rows, tile_vectors, _ = tile_shape(
         (rows,),
         vectors,
         steps,
@@ -181,6 +181,7 @@ def _tile(contraction: Contraction, intrinsic: Intrinsic, context: Context, most
         splat_loads=target.splat_loads,
         latency=intrinsic.latency or _LATENCY,
     )
+    return tile_rows, tile_vectors
 
 
 def _tiles(contraction: Contraction, intrinsic: Intrinsic, context: Context) -> list[tuple[int, int]]:

@@ -60,7 +60,7 @@ def propose(kernel: Kernel, context: Context) -> Schedule | None:
     inline_elementwise(s)
     steps = product([a.extent for a in contraction.inner])
     cycles = least_cycles(contraction, lanes * context.target.rate) * product([a.extent for a in found.outer])
-    rows, vectors = tile_shape(
+    rows, vectors, _ = tile_shape(
         (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         -(-size(contraction.columns.extent) // lanes),
         steps,

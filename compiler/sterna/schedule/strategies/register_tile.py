@@ -58,7 +58,7 @@ def register_tile(
     """
     vectors = -(-size(contraction.columns.extent) // lanes)
     panel = context.panels.get(contraction.right.tensor.name, 0)
-    rows, vectors = tile_shape(
+    rows, vectors, _ = tile_shape(
         tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         vectors,
         product([a.extent for a in contraction.inner]),
@@ -123,6 +123,7 @@ def rows_in_cache(contraction: Contraction, context: Context) -> int:
     return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
 
 
+@lru_cache(maxsize=4096)
 def tile_shape(
     rows: tuple[int, ...],
     vectors: int,
@@ -139,9 +140,9 @@ def tile_shape(
     written: int = 0,
     splat_loads: bool = True,
     latency: float = LATENCY,
-) -> tuple[int, int]:
-    """(MR, NV): the tile of the least estimated time over all its full and partial instances, at most `most`; of rows
-    in parts of so many.
+) -> tuple[int, int, float]:
+    """(MR, NV, cycles): the tile of the least estimated time over all its full and partial instances, at most `most`;
+    of rows in parts of so many.
 
     A step of the reduction is bound by its multiply-adds (`rate` per cycle), its loads (`loads` per cycle) or, where a
     panel of the right operand does not stay in L2 until the next tile, by the rate of what lies behind. A tile costs
@@ -156,46 +157,6 @@ def tile_shape(
         splat_loads: whether loads repeat elements of the left operand in all lanes.
         latency: cycles that a sum waits for its last product.
     """
-    _, mr, nv = _best_tile(
-        rows, vectors, depth, registers, rate, loads, lanes, most, l2_bytes, together, by_lane, given, written,
-        splat_loads, latency,
-    )  # fmt: skip
-    return mr, nv
-
-
-def tile_cycles(rows: int, columns: int, depth: int, lanes: int, target: Target) -> float:
-    """Cycles that the product of so many rows is estimated to take in the best of its tiles.
-
-    Args:
-        columns: of the result; depth: terms of each sum; lanes: columns of a vector.
-    """
-    vectors = -(-columns // lanes)
-    return _best_tile(
-        (rows,), vectors, depth, target.registers("float32"), target.rate, target.loads_per_cycle, lanes,
-        (rows, vectors), 0, target.tile_registers, target.by_lane, 0, target.written("float32"), target.splat_loads,
-        LATENCY,
-    )[0]  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def _best_tile(
-    rows: tuple[int, ...],
-    vectors: int,
-    depth: int,
-    registers: int,
-    rate: float,
-    loads: float,
-    lanes: int,
-    most: tuple[int, int],
-    l2_bytes: int,
-    together: int,
-    by_lane: bool,
-    given: int,
-    written: int,
-    splat_loads: bool,
-    latency: float,
-) -> tuple[float, int, int]:
-    """What `tile_shape` says, behind the cycles of the tile."""
     vector = lanes * dtypes.size("float32")
     best: tuple[float, int, int] | None = None
     for nv in (given,) if given else range(1, min(vectors, MOST_VECTORS, most[1]) + 1):
@@ -229,7 +190,20 @@ def _best_tile(
             if best is None or cost < best[0] * 0.999:
                 best = (cost, mr, nv)
     assert best is not None
-    return best
+    return best[1], best[2], best[0]
+
+
+def tile_cycles(rows: int, columns: int, depth: int, lanes: int, target: Target) -> float:
+    """Cycles that the product of so many rows is estimated to take in the best of its tiles.
+
+    Args:
+        columns: of the result; depth: terms of each sum; lanes: columns of a vector.
+    """
+    vectors = -(-columns // lanes)
+    return tile_shape(
+        (rows,), vectors, depth, target.registers("float32"), target.rate, target.loads_per_cycle, lanes,
+        (rows, vectors), 0, target.tile_registers, target.by_lane, 0, target.written("float32"), target.splat_loads,
+    )[2]  # fmt: skip
 
 
 def by_lane(contraction: Contraction, context: Context) -> bool:

@@ -176,7 +176,7 @@ def _vector_cycles(contraction: Contraction, context: Context) -> float:
     lanes = target.lanes(32)
     rows, vectors = size(contraction.rows[-1].extent), -(-size(contraction.columns.extent) // lanes)
     depth = -(-product([a.extent for a in contraction.inner]) // (4 if target.int_dot else 1))
-    down, across = tile_shape(
+    down, across, _ = tile_shape(
         (rows,), vectors, depth, target.vector_registers, target.rate, target.loads_per_cycle, lanes, (1 << 30, vectors)
     )
     busy = max(down * across / target.rate, (down + across) / target.loads_per_cycle)
