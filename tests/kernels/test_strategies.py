@@ -23,10 +23,11 @@ from sterna.ir.memory import STACK
 from sterna.loops import program as P
 from sterna.ops import Builder
 from sterna.passes.widen_halves import widen_halves
-from sterna.schedule.strategies.register_tile import tile_shape
+from sterna.schedule.strategies.register_tile import room, tile_shape
 from sterna.schedule.strategies.tasks import even_group
 from sterna.targets.description import host, load_target
 from sterna.targets.target import Target
+from sterna.toolchain.compilers import compiler_command
 from support.compiling import build, check, compiled, input_value
 from support.random_kernels import FAMILIES, Kernels, graph_of
 
@@ -81,6 +82,22 @@ def test_a_tile_has_more_sums_than_just_hide_the_latency_of_one() -> None:
     for rows in (49, 128, 196, 784):
         mr, nv, _ = tile_shape((rows,), 48, 384, 16, 2.0, 2.0, 8, (1 << 30, 48))
         assert mr * nv > 8
+
+
+def test_tiles_fill_the_registers_where_compilers_keep_the_order_of_loads() -> None:
+    """Twelve sums, three vectors and a repeated element are sixteen."""
+    target = load_target("x86-64-v3")
+    assert tile_shape((128,), 48, 384, room(target, "float32"), 2.0, 2.0, 8, (1 << 30, 48))[:2] == (4, 3)
+    assert "-enable-misched=false" in compiler_command("zig", target, ordered=target.fills_registers)
+    assert "-enable-misched=false" not in compiler_command("zig", target)
+    wide = load_target("x86-64-v4")
+    assert room(wide, "float32") == wide.registers("float32") == 32
+
+
+def test_sums_that_wait_for_additions_alone_need_no_others() -> None:
+    assert load_target("x86-64-v3").known_intrinsics["pmaddwd.256.u8"].latency == 1
+    found = [tile_shape((9,), 4, 64, 12, 2.0, 2.0, 8, (9, 4), latency=cycles)[:2] for cycles in (1.0, 4.0)]
+    assert found == [(3, 2), (9, 1)]
 
 
 def test_tiles_whose_operands_are_loaded_first_fit_the_registers_with_them() -> None:

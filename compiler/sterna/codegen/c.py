@@ -7,6 +7,7 @@ kernels' frames and the helper functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sterna.codegen.cut import LEAST, MOST, Cut
 from sterna.codegen.dialects import dialect
@@ -29,6 +30,14 @@ def makes(target: Target) -> bool:
     return target.dialect in (C99.name, Packed.name, VectorC.name)
 
 
+@dataclass(frozen=True)
+class _Unit:
+    """A file of C; `ordered`: as of `compile_c`."""
+
+    text: str
+    ordered: bool
+
+
 class Builder(WithUnits):
     """Kernels printed and handed to a C compiler, several in a unit. What `Builder` of `generators` says.
 
@@ -47,7 +56,7 @@ class Builder(WithUnits):
         self.printed: list[Printed] = []
         self._cut: Cut[Printed] = Cut(kernels)
         self._direct = target.static
-        self._units = Units(lambda text: compile_c(text, target, compiler))
+        self._units = Units[_Unit](lambda unit: compile_c(unit.text, target, compiler, ordered=unit.ordered))
 
     def add(self, function: Function, comments: Sequence[str]) -> None:
         """The next kernel."""
@@ -66,7 +75,9 @@ class Builder(WithUnits):
 
     def _begin(self, unit: Sequence[Printed], table: Sequence[Printed] | None = None) -> None:
         text = unit_text(unit, self.target, self.model, table, shared=self._direct or self._cut.closed > 0)
-        self._units.add(text, sum(each.size for each in unit))
+        # Products of small integers have more operands than registers: compilers find a better order.
+        ordered = self.target.fills_registers and not any(each.intrinsics for each in unit)
+        self._units.add(_Unit(text, ordered), sum(each.size for each in unit))
 
 
 def source(kernels: KernelSet, target: Target, printed: Sequence[Printed] = ()) -> str:

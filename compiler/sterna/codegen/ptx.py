@@ -53,7 +53,7 @@ def source(kernels: KernelSet, target: Target) -> str:
         SternaError: E0205, a kernel has what PTX is not written for.
     """
     texts = [entry_assembly(f, target) for f in kernels.functions]
-    with Units(lambda text: _ptx(text, target)) as units, timed("LLVM's optimizer and code generation"):
+    with Units[str](lambda text: _ptx(text, target)) as units, timed("LLVM's optimizer and code generation"):
         for text in texts:
             units.add(text, len(text))
         made = [data.decode() for data in units.results()]

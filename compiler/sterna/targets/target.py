@@ -200,6 +200,8 @@ class Target:
             multiply_adds_per_cycle: of vectors, 0 for two where they are one instruction and one where they are two.
         splat_loads: whether a load repeats an element in all lanes of a vector; if not, a shuffle does, which takes as
             long as a multiply-add.
+        fills_registers: whether tiles of floats may take every register: compilers are told not to load operands
+            earlier than the kernel does, which takes one more.
         interleaves: whether instructions put lanes of two vectors side by side, so that squares of narrow elements are
             transposed in registers.
         prefetches: whether weights that L2 does not keep are asked for before they are read.
@@ -263,6 +265,7 @@ class Target:
     loads_per_cycle: float = 2.0
     multiply_adds_per_cycle: float = 0.0
     splat_loads: bool = True
+    fills_registers: bool = False
     interleaves: bool = True
     prefetches: bool = False
     by_lane: bool = False

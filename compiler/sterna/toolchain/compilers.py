@@ -34,7 +34,9 @@ GCC_LEVELS = {"fast": "-O3", "small": "-Os", "smallest": "-Os"}
 SOURCE, OBJECT = "kernels.c", "kernels.o"
 
 
-def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: Sequence[str] = ()) -> bytes:
+def compile_c(
+    source: str, target: Target, compiler: str = "zig", extra_flags: Sequence[str] = (), ordered: bool = False
+) -> bytes:
     """The object of one translation unit.
 
     The same source, target, flags and compiler version give the same bytes; the object is taken from the cache if it
@@ -43,11 +45,13 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
     Args:
         compiler: "zig", "clang", "gcc", a cross compiler such as "arm-none-eabi-gcc", or a path to any of them.
         extra_flags: added after all others.
+        ordered: whether instructions keep the order of the source until they have registers, as tiles want it that
+            fill all of them; gcc does so anyway.
 
     Raises:
         SternaError: E0402 no such compiler, E0403 it rejected the source.
     """
-    command = [*compiler_command(compiler, target), *extra_flags]
+    command = [*compiler_command(compiler, target, ordered), *extra_flags]
     if any(d.c_header for d in target.intrinsics):
         return _compile(command, source, target)  # the user's header may change
     store = Cache("objects", cache_directory())
@@ -56,7 +60,7 @@ def compile_c(source: str, target: Target, compiler: str = "zig", extra_flags: S
     return store.get_or_make(entry, lambda: _compile(command, source, target))
 
 
-def compiler_command(compiler: str, target: Target) -> list[str]:
+def compiler_command(compiler: str, target: Target, ordered: bool = False) -> list[str]:
     """The command line up to `-c source -o object`, with the program's path in front.
 
     Raises:
@@ -69,7 +73,7 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
     common = [*COMMON, standard, *position, *sections]
     if compiler == "zig":
         cpu = [f"-mcpu={target.cpu}"] if target.cpu else []
-        return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *_clang(target), *target.c_flags]
+        return [*zigs.zig("cc", "-target", target.triple), *cpu, *common, *_clang(target, ordered), *target.c_flags]
     program = find_program(compiler)
     if program is None:
         raise error(
@@ -82,14 +86,15 @@ def compiler_command(compiler: str, target: Target) -> list[str]:
         for option, values in (("-target-cpu", (target.llvm_cpu,)), ("-target-feature", target.llvm_features)):
             for value in filter(None, values):
                 machine += ["-Xclang", option, "-Xclang", value]
-        return [program, *machine, *common, *_clang(target), *target.c_flags]
+        return [program, *machine, *common, *_clang(target, ordered), *target.c_flags]
     return [program, *_gcc_machine(target), *common, GCC_LEVELS[target.code], *target.c_flags]
 
 
-def _clang(target: Target) -> tuple[str, ...]:
+def _clang(target: Target, ordered: bool) -> tuple[str, ...]:
     """Flags of clang, and of zig, whose driver lowers -O3 to -O2: behind it, it keeps tiles of accumulators in
     registers."""
-    return "-fno-sanitize=all", "-Xclang", CLANG_LEVELS[target.code]
+    scheduler = ("-mllvm", "-enable-misched=false") if ordered else ()
+    return "-fno-sanitize=all", "-Xclang", CLANG_LEVELS[target.code], *scheduler
 
 
 def find_program(name: str) -> str | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from threading import Condition, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sterna.timing import Times, adopt, recording
 
@@ -25,29 +25,32 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Units:
-    """A queue of texts and its workers, which begin with what will take longest.
+T = TypeVar("T")
+
+
+class Units(Generic[T]):
+    """A queue of texts, or of what else a unit is made from, and its workers, which begin with what will take longest.
 
     Leaving the `with` block early, by an error or a signal, gives up what nobody has begun, and waits for the rest.
 
     Args:
-        compile: makes an object of a text, in any thread.
+        compile: makes an object of a unit, in any thread.
         jobs: the most that run at once; the number of processors unless given. While texts are added it is one less,
             for whoever writes them works, too.
     """
 
-    def __init__(self, compile: Callable[[str], bytes], jobs: int | None = None):
+    def __init__(self, compile: Callable[[T], bytes], jobs: int | None = None):
         self._compile = compile
         self._jobs = max(1, jobs or os.cpu_count() or 1)
         self._limit = max(1, self._jobs - 1)
-        self._waiting: list[tuple[int, int, str, Context]] = []
+        self._waiting: list[tuple[int, int, T, Context]] = []
         self._threads: list[Thread] = []
         self._running = self._count = 0
         self._results: dict[int, bytes | BaseException] = {}
         self._times: dict[int, Times] = {}
         self._changed = Condition()
 
-    def __enter__(self) -> Units:
+    def __enter__(self) -> Units[T]:
         return self
 
     def __exit__(
@@ -58,10 +61,10 @@ class Units:
         for thread in self._threads:
             thread.join()
 
-    def add(self, text: str, cost: int) -> None:
+    def add(self, unit: T, cost: int) -> None:
         """Another unit; of several that wait, that of the greatest cost is begun first."""
         with self._changed:
-            heapq.heappush(self._waiting, (-cost, self._count, text, copy_context()))
+            heapq.heappush(self._waiting, (-cost, self._count, unit, copy_context()))
             self._count += 1
             self._start()
 
@@ -99,16 +102,16 @@ class Units:
                 if not self._waiting or self._running > self._limit:
                     self._running -= 1
                     return
-                _, number, text, context = heapq.heappop(self._waiting)
-            result, times = context.run(self._recorded, text)
+                _, number, unit, context = heapq.heappop(self._waiting)
+            result, times = context.run(self._recorded, unit)
             with self._changed:
                 self._results[number], self._times[number] = result, times
                 self._changed.notify_all()
 
-    def _recorded(self, text: str) -> tuple[bytes | BaseException, Times]:
+    def _recorded(self, unit: T) -> tuple[bytes | BaseException, Times]:
         with recording() as times:
             try:
-                return self._compile(text), times
+                return self._compile(unit), times
             except BaseException as problem:
                 return problem, times
 
@@ -116,7 +119,7 @@ class Units:
 class WithUnits:
     """Whoever hands texts to `Units`: its `with` block is theirs."""
 
-    _units: Units
+    _units: Units[Any]
 
     def __enter__(self) -> Self:
         self._units.__enter__()

@@ -62,7 +62,7 @@ def register_tile(
         tuple(lengths) if lengths else (size(contraction.rows[-1].extent) if contraction.rows else 1,),
         vectors,
         product([a.extent for a in contraction.inner]),
-        context.target.registers(contraction.stage.dtype),
+        room(context.target, contraction.stage.dtype),
         context.target.rate,
         context.target.loads_per_cycle,
         lanes,
@@ -123,6 +123,11 @@ def rows_in_cache(contraction: Contraction, context: Context) -> int:
     return target.l1_ways * (way // gcd(way, apart)) if apart >= CACHE_LINE else 1 << 30
 
 
+def room(target: Target, dtype: str) -> int:
+    """Registers of which the sums of a tile of that type and its operands leave one over."""
+    return target.registers(dtype) + target.fills_registers
+
+
 @lru_cache(maxsize=4096)
 def tile_shape(
     rows: tuple[int, ...],
@@ -161,8 +166,8 @@ def tile_shape(
     best: tuple[float, int, int] | None = None
     for nv in (given,) if given else range(1, min(vectors, MOST_VECTORS, most[1]) + 1):
         for mr in range(1, min(max(rows), registers, most[0]) + 1):
-            # One register is left over: compilers load the next operand before the last use of the one before it, and
-            # a sum that lies on the stack meanwhile is waited for in every step.
+            # One register is left over (`room`): compilers load the next operand before the last use of the one before
+            # it, and a sum that lies on the stack meanwhile is waited for in every step.
             # Vectors that are multiplied once are loaded one at a time.
             fits = mr * nv + (1 if mr == 1 and lanes > 1 else nv) + 1 < registers
             if together or by_lane:
@@ -201,7 +206,7 @@ def tile_cycles(rows: int, columns: int, depth: int, lanes: int, target: Target)
     """
     vectors = -(-columns // lanes)
     return tile_shape(
-        (rows,), vectors, depth, target.registers("float32"), target.rate, target.loads_per_cycle, lanes,
+        (rows,), vectors, depth, room(target, "float32"), target.rate, target.loads_per_cycle, lanes,
         (rows, vectors), 0, target.tile_registers, target.by_lane, 0, target.written("float32"), target.splat_loads,
     )[2]  # fmt: skip
 
