@@ -3,7 +3,7 @@ device would have few tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 import sterna
 from sterna.api import compile_model, options_of
 from sterna.driver import reading
 from sterna.frontends.formats import read_model, source_of
 from sterna.passes.context import PassContext, context_of
+from sterna.passes.kernels import Call
 from sterna.passes.linearize import CallSequence, Choice, Repeat
 from sterna.passes.stages import Sequenced
 from sterna.pipeline import walk
@@ -153,9 +154,41 @@ def test_sums_are_split_where_tasks_are_few(rows: int, target: str, outputs: lis
 
 def test_what_may_run_on_the_cpu_stays_two_kernels() -> None:
     def asked(context: PassContext) -> PassContext:
-        return replace(context, options=replace(context.options, device_for=(("y", "cpu"),)))
+        return replace(context, options=replace(context.options, device_for=(("*_total", "cpu"),)))
 
     assert [len(call.outputs) for call in sequence(dense(1, 4608, 512), "cuda-sm90", asked).sequence.calls] == [1, 1]
+
+
+@pytest.mark.parametrize(("rows", "target"), [(1, "cuda-sm90"), (49, "opencl")])
+def test_what_is_on_the_cpu_stays_whole(rows: int, target: str) -> None:
+    """As asked, because of a type, or within a branch, where an equal kernel outside of it is in parts."""
+
+    def asked(context: PassContext) -> PassContext:
+        return replace(context, options=replace(context.options, device_for=(("y", "cpu"),)))
+
+    def lacking(context: PassContext) -> PassContext:
+        assert context.target.device is not None
+        device = replace(context.target.device, lacks=("float32",))
+        return replace(context, target=replace(context.target, device=device))
+
+    def in_parts(calls: Sequence[Call]) -> bool:
+        return any("parts" in call.kernel.name for call in calls)
+
+    assert in_parts(sequence(dense(rows, 4608, 512), target).sequence.calls)
+    for change in (asked, lacking):
+        assert not in_parts(sequence(dense(rows, 4608, 512), target, change).sequence.calls)
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+        net (float[{rows}, 4608] x, bool go) => (float[{rows}, 512] y, float[{rows}, 512] z) {{
+          y = MatMul(x, w)
+          z = If (go) <then_branch = yes () => (float[{rows}, 512] a) {{ b = Relu(x)  a = MatMul(b, w) }},
+                       else_branch = no () => (float[{rows}, 512] c) {{ d = Exp(x)  c = MatMul(d, w) }}> }}""")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((4608, 512), np.float32), "w"))
+    made = sequence(model, target).sequence
+    (choice,) = made.control
+    inside = made.calls[choice.first : choice.last]
+    assert in_parts(made.calls)
+    assert not in_parts(inside)
+    assert any(call.key.startswith(f"{each.key}\n") for call in made.calls[: choice.first] for each in inside)
 
 
 def test_counters_have_memory_of_their_own() -> None:

@@ -96,7 +96,11 @@ def test_what_is_to_be_said_of_dimensions() -> None:
     ("text", "title"),
     [
         ("past-9", "the dimension total cannot be past-9: -8 to 11"),
-        ("passed+1", "the dimension total is given as passed\\+1, and passed is not given"),
+        ("passed+1", '(?s)no dimension "passed".*its named dimensions: past, total'),
+        (
+            "totals+passed",
+            '(?s)"totals".*its named dimensions: total, past.*"passed".*its named dimensions: past, total',
+        ),
         ("total", "the dimension total is given as total, and total is not given"),
         ("exp(past)", "the dimension total cannot be exp"),
         ("past+", "an expression is needed"),

@@ -28,9 +28,8 @@ from sterna.passes.context import PassContext
 from sterna.passes.stages import Lowered, Outline, Packed, Sequenced
 from sterna.runtime.here import why_not_here
 from sterna.targets.description import load_target
-from sterna.te import expr as E
 from support.data_sized import detector
-from support.planted import plant, put
+from support.planted import least_in_place_of_greatest, plant, put
 
 MODEL = Path(__file__).resolve().parents[2] / "compiler" / "sterna" / "demo" / "digits.onnx"
 
@@ -48,17 +47,6 @@ def fault(**settings: Any) -> Fault:
 def not_relu(graph: Graph) -> Graph:
     nodes = tuple(replace(n, op="identity", attributes={}) if n.op == "relu" else n for n in graph.nodes)
     return replace(graph, nodes=nodes)
-
-
-def least_in_place_of_greatest(stmt: P.Stmt) -> P.Stmt:
-    """Every maximum of a loop program is a minimum."""
-
-    def rule(node: E.Expr) -> E.Expr | None:
-        return replace(node, op="minimum") if isinstance(node, E.Binary) and node.op == "maximum" else None
-
-    if (value := P.value_of(stmt)) is not None:
-        stmt = P.with_value(stmt, E.rewrite(value, rule))
-    return P.map_children(stmt, least_in_place_of_greatest)
 
 
 # ---------------------------------------------------------------- what is right

@@ -23,7 +23,7 @@ from sterna.codegen.generators import GENERATORS
 from sterna.compiled import Compiled
 from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, nearby, with_spread
 from sterna.debug.interpret import Strings, interpret
-from sterna.debug.simulate import Executed, Simulation, TooLongError, run_call, run_loops, unwritten
+from sterna.debug.simulate import Executed, Simulation, TooLongError, has_threads, run_call, run_loops, unwritten
 from sterna.emulate.machines import load_for
 from sterna.errors import SternaError
 from sterna.ir import dtypes
@@ -33,7 +33,10 @@ from sterna.loops import finish
 from sterna.loops.program import Function
 from sterna.options import WEIGHTS, Options
 from sterna.passes.context import PassContext, context_of
+from sterna.passes.kernels import CPU
+from sterna.passes.linearize import CallSequence
 from sterna.passes.memory_plan import plan_memory
+from sterna.passes.placement import with_transfers
 from sterna.passes.plan_kernels import round_weights
 from sterna.passes.stages import Lowered, Packed, Sequenced
 from sterna.passes.views import Views
@@ -214,7 +217,7 @@ class _Search:
             note = "sizes depend on the data: kernels were not run one by one"
             return replace(found, notes=(note,), fault=self.whole())
         self.say("running every call as tensor expressions")
-        simulation = self.simulated(states["linearize"])
+        simulation = self.simulated(states["split-sums"])
         if (fault := self.wrong_calls(simulation, states)) is not None:
             return replace(found, fault=fault)
         self.wanted = self.results(simulation)
@@ -222,7 +225,7 @@ class _Search:
         fault = kernels.fault() or self.whole()
         left = len(packed.sequence.calls) - len(kernels.calls)
         notes = [*kernels.notes, *([f"{left} calls do not run with these inputs"] if left else [])]
-        return replace(found, calls=len(kernels.calls), generators=kernels.generators, notes=tuple(notes), fault=fault)
+        return replace(found, calls=len(kernels.calls), generators=kernels.tried, notes=tuple(notes), fault=fault)
 
     def states(self) -> dict[str, Any] | Fault:
         """What every pass made, up to the packed weights; or the pass that failed."""
@@ -272,8 +275,9 @@ class _Search:
     def stage_of_calls(self, states: Mapping[str, Any]) -> str:
         """The pass before whose groups the calls are right: what joins them, or else makes calls of them."""
         linearize = next(each for each in pipeline.PIPELINE if each.name == "linearize")
-        for before, wrong in (("join", "chains"), ("fuse", "join")):
-            got = self.results(self.simulated(linearize.run(states[before], self.context)))
+        for before, wrong in (("linearize", "split-sums"), ("join", "chains"), ("fuse", "join")):
+            made = states[before]
+            got = self.results(self.simulated(made if before == "linearize" else linearize.run(made, self.context)))
             if all(compare(name, array, self.wanted[name]).error <= self.tolerance for name, array in got.items()):
                 return wrong
         return "linearize"
@@ -299,15 +303,29 @@ class Kernels:
         self.search, self.simulation = search, simulation
         self.packed: Packed = states["pack"]
         self.lowered: Lowered = states["lower"]
-        made: Sequenced = states["linearize"]
-        run_as = dict(zip(made.sequence.calls, simulation.sequence.calls, strict=True))
-        executed = {n: simulation.executed.get(run_as[call]) for n, call in enumerate(self.packed.sequence.calls)}
+        positions = self.packed.plan.positions
+        # Later passes change calls, but not which there are, except that the plan of memory leaves some out.
+        executed = {n: simulation.executed.get(simulation.sequence.calls[at]) for n, at in enumerate(positions)}
         #: By the number of a call that ran: what it was given, and what it made of that.
         self.calls = {n: each for n, each in executed.items() if each is not None}
-        options = search.context.options
-        able = (g for g in GENERATORS if GENERATORS[g].load().makes(search.context.target))
-        self.generators = tuple(sorted(able, key=lambda g: g != options.generator))
+        asked = search.context.options.generator
+        able = sorted(
+            (g for g in GENERATORS if GENERATORS[g].load().makes(search.context.host)), key=lambda g: g != asked
+        )
+        #: What makes the library of the CPU; the kernels of a device are in one language.
+        self.generators = tuple(able if self.has(CPU) else able[:1])
         self.notes: tuple[str, ...] = ()
+
+    def has(self, place: str) -> bool:
+        """Whether there are kernels of a place."""
+        return any(kernel.place == place for kernel in self.packed.kernels)
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The generators and the device whose kernels ran."""
+        device = self.search.context.target.device
+        there = (device.kind,) if device is not None and self.has(device.kind) else ()
+        return (*(self.generators if self.has(CPU) else ()), *there)
 
     def fault(self) -> Fault | None:
         """The first kernel that differs, and why."""
@@ -338,7 +356,8 @@ class Kernels:
         got = run_bundle(self.apart(state), given)
         found = []
         for n, executed in self.calls.items():
-            outputs = [got[f"c{n}.out{m}"] for m in range(len(executed.outputs))]
+            # Counters are no outputs of the bundle.
+            outputs = [got.get(f"c{n}.out{m}", array) for m, array in enumerate(executed.outputs)]
             if (check := self.compared(executed, outputs)) is not None:
                 found.append((n, check))
         return found
@@ -352,10 +371,13 @@ class Kernels:
             executed = self.calls[n]
             ins = tuple(_flat(f"c{n}.in{m}", array) for m, array in enumerate(executed.inputs))
             outs = tuple(_flat(f"c{n}.out{m}", array) for m, array in enumerate(executed.outputs))
+            call = compiled.calls[n]
+            counters = tuple(v for v, old in zip(outs, call.outputs, strict=True) if old in call.counters)
             inputs += ins
-            outputs += outs
-            calls.append(replace(compiled.calls[n], name=f"c{n}", inputs=ins, outputs=outs))
+            outputs += (v for v in outs if v not in counters)
+            calls.append(replace(call, name=f"c{n}", inputs=ins, outputs=outs, counters=counters))
         graph, views = Graph("kernels", tuple(inputs), tuple(outputs), ()), Views()
+        plan = plan_memory(graph, calls, views)
         return replace(
             compiled,
             graph=graph,
@@ -363,9 +385,10 @@ class Kernels:
             calls=tuple(calls),
             kernel_of=tuple(compiled.kernel_of[n] for n in numbers),
             params_at=tuple(compiled.params_at[n] for n in numbers),
-            plan=plan_memory(graph, calls, views),
+            plan=plan,
             states_at=(),
             control=(),
+            placement=with_transfers(graph, views, CallSequence(tuple(calls)), plan).placement,
         )
 
     def compared(self, executed: Executed, outputs: Sequence[Array]) -> TensorCheck | None:
@@ -388,7 +411,8 @@ class Kernels:
         executed, k = self.calls[n], self.packed.kernel_of[n]
         call, kernel = self.packed.sequence.calls[n], self.packed.kernels[k]
         check = next(iter(wrong.values()))
-        named = Fault("generator", check, tuple(wrong), call.name, kernel.function.name, call.sources)
+        by = tuple(wrong) if call.place == CPU else (call.place,)
+        named = Fault("generator", check, by, call.name, kernel.function.name, call.sources)
         params = kernel.schedule.stored(call.constants) if kernel.schedule is not None else list(call.constants)
         if not self.is_packed(n, kernel.function, params):
             return replace(named, stage="pack", generators=())
@@ -429,6 +453,8 @@ class Kernels:
 
         if (whole := wrong("loops", finished)) is None:
             return None
+        if has_threads(finished):
+            return replace(whole, problem=whole.problem or "its schedule, its loops or a pass over them is wrong")
         if (first := wrong("lower", lowered)) is not None:
             return first
         function = lowered

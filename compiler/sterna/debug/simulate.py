@@ -15,7 +15,9 @@ from sterna.ir import dtypes
 from sterna.ir.graph import Array, Graph, Value
 from sterna.ir.integer import Int
 from sterna.loops import program as P
+from sterna.loops.effort import effort
 from sterna.loops.interpreter import Run, prepared, run_function
+from sterna.loops.threads import run_threads
 from sterna.passes.kernels import Call
 from sterna.passes.linearize import CallSequence, Choice, Control
 from sterna.passes.views import Views
@@ -192,12 +194,22 @@ def run_loops(
         memory |= {buffer.name: _read_as(arrays[buffer.slot], buffer.dtype) for buffer in buffers}
     for buffer, array in zip(function.params, params, strict=True):
         memory[buffer.name] = np.ascontiguousarray(dtypes.stored(array)).reshape(-1)
+    if has_threads(function):
+        if most and effort(function).instructions > most:
+            raise TooLongError
+        run_threads(function, memory)
+        return outputs
     if not most:
         run_function(function, memory)
         return outputs
     with np.errstate(all="ignore"):
         _Limited(prepared(function, memory, None), most).stmt(function.body)
     return outputs
+
+
+def has_threads(function: P.Function) -> bool:
+    """Whether several threads run a task: so only after all passes over loops, which put barriers between them."""
+    return any(count > 1 for count in P.thread_counts(function.body).values())
 
 
 class _Limited(Run):

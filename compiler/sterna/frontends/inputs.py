@@ -5,8 +5,10 @@ An open dimension that the user says nothing of has the size that the file stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ from sterna_runtime.arguments import Dims, DimSize, OwnSize
 from sterna_runtime.dims import given_dimension
 
 Shapes = Mapping[str, Sequence[int]]
+
+#: A name of a dimension that `--dim` can spell; exporters write "?" and "" too.
+SYMBOL = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def open_size(name: str, size: OwnSize) -> Int | None:
@@ -51,6 +56,20 @@ def multiples_given(dims: Dims) -> dict[str, DimSize]:
         else:
             found[whole] = size * divisor
     return found
+
+
+def of_known(dims: Dims, known: Collection[str], problems: list[Diagnostic]) -> Dims:
+    """The sizes that the user gives of dimensions that the model has, and by those.
+
+    Args:
+        problems: E0106 is added for all other names, with those that there are: what is spelled most alike first.
+    """
+    named = {name: (name, *(symbols_of(size) if isinstance(size, str) else ())) for name, size in dims.items()}
+    for unknown in dict.fromkeys(each for names in named.values() for each in names if each not in known):
+        there = sorted((-SequenceMatcher(None, unknown, n).ratio(), n) for n in known if SYMBOL.fullmatch(n))
+        fix = f"its named dimensions: {', '.join(n for _, n in there) or 'none'}"
+        problems.append(Diagnostic("E0106", f'the model has no dimension "{unknown}"', (), fix))
+    return {name: size for name, size in dims.items() if all(each in known for each in named[name])}
 
 
 def add_expressions(dims: Dims, sizes: dict[str, Int], problems: list[Diagnostic]) -> None:
@@ -176,17 +195,14 @@ def _symbols(inputs: Sequence[InputInfo], dims: Dims) -> tuple[dict[str, Int], l
     """The sizes of the open dimensions that the user gives."""
     symbols: dict[str, Int] = {}
     problems: list[Diagnostic] = []
-    known = {d for info in inputs for d in info.declared if isinstance(d, str)}
-    for name, size in dims.items():
+    given = of_known(dims, {d for info in inputs for d in info.declared if isinstance(d, str)}, problems)
+    for name, size in given.items():
         found = None if isinstance(size, str) else open_size(name, size)
-        if name not in known:
-            fix = f"its open dimensions: {', '.join(sorted(known)) or 'none'}"
-            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
-        elif isinstance(size, str):
+        if isinstance(size, str):
             continue
-        elif found is None or limits_of(size)[0] == 0:
+        if found is None or limits_of(size)[0] == 0:
             problems.append(Diagnostic("E0106", f"the dimension {name} cannot be {size_text(size)}"))
         else:
             symbols[name] = found
-    add_expressions({name: size for name, size in dims.items() if name in known}, symbols, problems)
+    add_expressions(given, symbols, problems)
     return symbols, problems

@@ -17,6 +17,7 @@ from itertools import pairwise
 from sterna.errors import Diagnostic, SternaError
 from sterna.ir import dtypes
 from sterna.ir.graph import Value
+from sterna.ir.integer import Symbol
 from sterna.ir.sizes import all_definitions, dimensions, symbols_of
 from sterna.loops import program as P
 from sterna.loops.math import expand_math
@@ -26,7 +27,7 @@ from sterna.passes.device_cost import on_device
 from sterna.passes.kernels import CPU, Call
 from sterna.passes.placement import Coherence, controlled
 from sterna.passes.plan_kernels import is_open, proved_schedule
-from sterna.passes.stages import Outline, call_bytes, call_multiply_adds
+from sterna.passes.stages import Outline, Sequenced, call_bytes, call_multiply_adds
 from sterna.targets.target import Device, Target
 from sterna.te import expr as E
 from sterna.te.expr import Expr
@@ -71,6 +72,14 @@ def place(outline: Outline, context: PassContext, tried: bool = False) -> Outlin
     return replace(outline, sequence=replace(sequence, calls=calls, placement=coherence.placement(places)))
 
 
+def on_cpu(sequenced: Sequenced, context: PassContext) -> Set[Call]:
+    """The calls over known sizes that are on the CPU whatever anything costs."""
+    calls = sequenced.sequence.calls
+    inside = controlled(sequenced.sequence)
+    gives = _giving_sizes(sequenced)
+    return {call for n, call in enumerate(calls) if n in inside or gives(call) or not may_stay(call, context)}
+
+
 def _fixed(
     outline: Outline, device: Device, context: PassContext, tried: bool
 ) -> tuple[dict[int, str], dict[int, stay.Stay]]:
@@ -103,15 +112,21 @@ def _check_names(calls: Sequence[Call], device: Device, context: PassContext, tr
 
 def _unable(outline: Outline, device: Device, context: PassContext) -> Iterator[tuple[int, stay.Stay]]:
     """The calls that cannot be on the device, and why."""
-    storage, inside = outline.views.storage, controlled(outline.sequence)
-    given = {storage(node.output).root: size for size, node in all_definitions(outline.graph).items()}
+    given, inside = _giving_sizes(outline), controlled(outline.sequence)
     for n, call in enumerate(outline.sequence.calls):
         if n in inside:
             yield n, stay.CONTROLLED
-        elif sizes := [given[root] for value in call.outputs if (root := storage(value).root) in given]:
+        elif sizes := given(call):
             yield n, stay.gives(sizes)
         elif why := _lacking(call, device) or _unproved(call, outline, context):
             yield n, why
+
+
+def _giving_sizes(sequenced: Sequenced) -> Callable[[Call], list[Symbol]]:
+    """Tells which sizes of the graph a call computes."""
+    storage = sequenced.views.storage
+    given = {storage(node.output).root: size for size, node in all_definitions(sequenced.graph).items()}
+    return lambda call: [given[root] for value in call.outputs if (root := storage(value).root) in given]
 
 
 def may_stay(call: Call, context: PassContext) -> bool:

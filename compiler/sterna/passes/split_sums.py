@@ -19,6 +19,7 @@ from sterna.ir.graph import TensorType, Value
 from sterna.loops.program import most
 from sterna.passes.context import PassContext
 from sterna.passes.kernels import CPU, Call, in_place
+from sterna.passes.place import on_cpu
 from sterna.passes.plan_kernels import propose_schedule
 from sterna.passes.stages import Outline, Sequenced, call_bytes, call_multiply_adds
 from sterna.schedule.schedule import Schedule
@@ -53,18 +54,19 @@ class _Parts:
 
 
 def split_sums(sequenced: Sequenced, context: PassContext, placed: Callable[[Sequenced], Outline]) -> Sequenced:
-    """The calls, those that pay in parts.
+    """The calls, those that pay in parts; what is on the CPU whatever it costs there stays whole.
 
     Args:
         placed: chooses where calls run. What is one kernel has to run on the device, so that it stays two where one of
             these would not.
     """
+    whole = on_cpu(sequenced, context)
     made: dict[str, _Parts | None] = {}
     apart: dict[Call, tuple[Call, ...]] = {}
     for call in sequenced.sequence.calls:
-        if call.key not in made:
+        if call not in whole and call.key not in made:
             made[call.key] = _chosen(call, context)
-        parts = made[call.key]
+        parts = None if call in whole else made[call.key]
         apart[call] = (call,) if parts is None else _apart(call, parts)
     found = replace(sequenced, sequence=sequenced.sequence.replaced(apart.__getitem__))
     if not any(parts is not None and parts.joined is not None for parts in made.values()):
@@ -72,7 +74,7 @@ def split_sums(sequenced: Sequenced, context: PassContext, placed: Callable[[Seq
     here = {value for call in placed(found).sequence.calls if call.place == CPU for value in call.outputs}
 
     def at_once(call: Call) -> tuple[Call, ...]:
-        parts = made[call.key]
+        parts = None if call in whole else made[call.key]
         if parts is None or parts.joined is None or any(v in here for each in apart[call] for v in each.outputs):
             return apart[call]
         return (_joined(call, parts, parts.joined),)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sterna.errors import Diagnostic, SternaError
-from sterna.frontends.inputs import Shapes, add_expressions, open_size, size_text
+from sterna.frontends.inputs import Shapes, add_expressions, of_known, open_size, size_text
 from sterna.frontends.mxnet.symbol import VARIABLE, SymbolInfo, users
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, as_int
@@ -177,19 +177,19 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
         for name in shapes
         if name not in names
     ]
-    sizes = _given(dims, problems)
+    rows = [_row(info, shapes.get(info.name), problems) for info in inputs]
+    # What the first dimension is called is what people call it.
+    named = [(name, dimension_name(n)) for row in rows for n, (name, _) in enumerate(row or ())]
+    every = {each for name, by_place in named for each in ((name,) if name in dims else (name, by_place))}
+    sizes = _given(dims if None in rows else of_known(dims, every, problems), problems)
     types: list[TensorType] = []
-    used: set[str] = set()
-    for info in inputs:
-        row = _row(info, shapes.get(info.name), problems)
+    for info, row in zip(inputs, rows, strict=True):
         if row is None:
             continue
         known = []
         for n, (name, size) in enumerate(row):
-            # What the first dimension is called is what people call it.
             label = next((each for each in (name, dimension_name(n)) if each in sizes), None)
             known.append(size if label is None else sizes[label])
-            used.update(() if label is None else (label,))
         if any(size is None for size in known):
             problems.append(_unknown(info, [name if s is None else s for (name, _), s in zip(row, known, strict=True)]))
             continue
@@ -197,11 +197,6 @@ def input_types(inputs: Sequence[InputInfo], shapes: Shapes, dims: Dims) -> tupl
         if is_too_large(kind):
             problems.append(Diagnostic("E0112", f'the input "{info.name}" of {kind} is too large'))
         types.append(kind)
-    every = {name for info in inputs for name in info.declared or () if isinstance(name, str)}
-    for name in sizes:
-        if name not in used and not problems:
-            fix = f"its open dimensions: {', '.join(sorted(every)) or 'none'}"
-            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
     return types, problems
 
 

@@ -10,7 +10,7 @@ import onnx
 
 from sterna.errors import Diagnostic, SternaError, error
 from sterna.frontends.expressions import solved, symbols_of
-from sterna.frontends.inputs import add_expressions, fixed_value, open_size, size_text
+from sterna.frontends.inputs import SYMBOL, add_expressions, fixed_value, of_known, open_size, size_text
 from sterna.frontends.onnx.file import element_type
 from sterna.ir.graph import Array, TensorType, tensor_type
 from sterna.ir.integer import Int, as_int
@@ -22,7 +22,6 @@ from sterna_runtime.arguments import Dims
 
 Shapes = Mapping[str, Sequence[int]]
 
-_SYMBOL = re.compile(r"[A-Za-z_][\w.]*")  # a name that `--dim` can spell; exporters write "?" and "" too
 _TIMES = re.compile(r"\d+\*[A-Za-z_]\w*")  # an expression of which a size says what the name is
 _HYPHEN = re.compile(r"\w-\w")
 
@@ -60,16 +59,10 @@ def input_types(
     named = {d for row in declared.values() for d in row if isinstance(d, str)}
     expressions = _expressions(named)
     used = named | {name for names in expressions.values() for name in names}
-    symbols = _bindings(declared, shapes, {name: size for name, size in dims.items() if name in used}, problems)
+    symbols = _bindings(declared, shapes, of_known(dims, used, problems), problems)
     for text, names in expressions.items():
         if text not in symbols and symbols.keys() >= {*names}:
             add_expressions({text: text}, symbols, problems)
-    for name in dims:
-        if name not in used:
-            known = ", ".join(sorted(filter(_SYMBOL.fullmatch, used))) or "none"
-            problems.append(
-                Diagnostic("E0106", f'the model has no dimension "{name}"', (), f"its named dimensions: {known}")
-            )
     types: dict[str, TensorType] = {}
     for name, dtype in dtypes.items():
         row = (
@@ -114,7 +107,7 @@ def _dimension(dim: onnx.TensorShapeProto.Dimension) -> int | str:
 def _expressions(named: Iterable[str]) -> dict[str, list[str]]:
     """The names that exporters write as an expression of others (`past + 1`), with these: each has to be one that the
     model has by itself or times a number, so that a size says what it is. A hyphen may be part of a name."""
-    texts = {text: symbols_of(text) for text in named if not _SYMBOL.fullmatch(text) and not _HYPHEN.search(text)}
+    texts = {text: symbols_of(text) for text in named if not SYMBOL.fullmatch(text) and not _HYPHEN.search(text)}
     own = {*named, *(names[0] for text, names in texts.items() if names and _TIMES.fullmatch(text))}
     return {text: names for text, names in texts.items() if names and own >= {*names}}
 
@@ -150,7 +143,7 @@ def _bindings(
                         Diagnostic("E0106", f'the input "{name}" is {text}, which {list(shape)} does not fit')
                     )
                     break
-            elif _SYMBOL.fullmatch(dim) and symbols.setdefault(dim, as_int(size)) != size:
+            elif SYMBOL.fullmatch(dim) and symbols.setdefault(dim, as_int(size)) != size:
                 problems.append(Diagnostic("E0106", f"the dimension {dim} is given as {symbols[dim]} and as {size}"))
             elif _TIMES.fullmatch(dim) and (implied := solved(dim, size)) is not None:
                 symbols.setdefault(implied[0], as_int(implied[1]))
@@ -169,7 +162,7 @@ def _unknown(
     example = [d if not isinstance(d, str) else "1" if n == 0 else "<size>" for n, d in enumerate(row)]
     fix: Fix = shapes_given({name: example})
     missing = [name for d in row if isinstance(d, str) for name in expressions.get(d, (d,))]
-    if all(_SYMBOL.fullmatch(d) for d in missing):
+    if all(SYMBOL.fullmatch(d) for d in missing):
         first = row[0]
         fix = Advice(dims_given({d: "1" if d == first else "<size>" for d in missing}), "  or  ", fix)
     return Diagnostic("E0105", f'the input "{name}" has dimensions of unknown size: {text}', (where,), fix)

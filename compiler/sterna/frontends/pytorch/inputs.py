@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sterna.errors import Diagnostic, SternaError
 from sterna.frontends.expressions import parse, solved, symbols_of
-from sterna.frontends.inputs import Shapes, add_expressions, limits_of, open_size, size_text
+from sterna.frontends.inputs import Shapes, add_expressions, limits_of, of_known, open_size, size_text
 from sterna.frontends.pytorch.program import Program, Spec, TensorInfo
 from sterna.frontends.pytorch.tensors import COMPLEX
 from sterna.ir.graph import TensorType, tensor_type
@@ -114,7 +114,8 @@ def _sizes(
     """The sizes of the symbols: given, implied by given shapes, or open."""
     known: dict[str, Int] = {}
     of_data = [name for name in program.ranges if name not in names]
-    for name, size in dims.items():
+    sizes = of_known(dims, (*names, *of_data), problems)
+    for name, size in sizes.items():
         if name in of_data:
             if not isinstance(size, tuple):
                 text = f"the data decide the dimension {name}, of which only bounds can be given"
@@ -122,10 +123,6 @@ def _sizes(
                 problems.append(Diagnostic("E0106", text, (), Advice(dims_given({name: bounds}))))
             else:
                 _check(name, *limits_of(size)[:2], program, problems)
-            continue
-        if name not in names:
-            fix = f"its open dimensions: {', '.join((*names, *of_data)) or 'none'}"
-            problems.append(Diagnostic("E0106", f'the model has no dimension "{name}"', (), fix))
             continue
         if isinstance(size, str):
             continue
@@ -146,7 +143,7 @@ def _sizes(
                 problems.append(Diagnostic("E0106", text))
             _check(dim, size, size, program, problems)
     _solve(infos, shapes, known, program, problems)
-    by_others = {name: size for name, size in dims.items() if name in names and isinstance(size, str)}
+    by_others = {name: size for name, size in sizes.items() if name in names and isinstance(size, str)}
     add_expressions(by_others, known, problems)
     for name in by_others.keys() & known.keys():
         least, greatest = known[name].bounds()
