@@ -53,7 +53,7 @@ def page(tmp_path: Path) -> Path:
     return place
 
 
-def ask(address: tuple[str, int], sent: bytes, timeout: float = 10) -> bytes:
+def ask(address: tuple[str, int], sent: bytes, timeout: float = 30) -> bytes:
     """All that the server answers until it closes the connection."""
     with socket.create_connection(address, timeout=timeout) as client:
         client.sendall(sent)
