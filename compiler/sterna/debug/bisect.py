@@ -21,7 +21,7 @@ from sterna import pipeline
 from sterna.bundle.writer import write_bundle
 from sterna.codegen.generators import GENERATORS
 from sterna.compiled import Compiled
-from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, nearby, with_spread
+from sterna.debug.comparison import Inputs, Run, TensorCheck, compare, is_users, nearby, said, with_spread
 from sterna.debug.interpret import Strings, interpret
 from sterna.debug.simulate import Executed, Simulation, TooLongError, has_threads, run_call, run_loops, unwritten
 from sterna.emulate.machines import load_for
@@ -476,20 +476,6 @@ class _Wrong:
 
 def _flat(name: str, array: Array) -> Value:
     return Value(name, tensor_type(dtypes.from_numpy(array.dtype), array.shape))
-
-
-def is_users(mistake: Exception) -> bool:
-    """Whether an error is about the model, and not one that a wrong pass ran into."""
-    ours = {"E0901", "E0304", "E0305", "E0306"}
-    return isinstance(mistake, SternaError) and not ours & {*mistake.codes}
-
-
-def said(mistake: Exception) -> str:
-    """An error in a line."""
-    if isinstance(mistake, SternaError):
-        first = mistake.diagnostics[0]
-        return f"{first.code}: {first.title}{f' ({first.where[0]})' if first.where else ''}"
-    return f"{type(mistake).__name__}: {mistake}"
 
 
 def run_bundle(compiled: Compiled, inputs: Inputs) -> dict[str, Array]:

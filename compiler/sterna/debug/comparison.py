@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sterna.errors import SternaError
 from sterna.ir.graph import Graph, Value
 from sterna.ir.limits import memory_of
 from sterna_runtime.checks import TensorCheck, compare
@@ -109,3 +110,17 @@ __all__ = [
     "with_spread",
     "worst",
 ]
+
+
+def is_users(mistake: Exception) -> bool:
+    """Whether an error is about the model, and not one that a wrong pass ran into."""
+    ours = {"E0901", "E0304", "E0305", "E0306"}
+    return isinstance(mistake, SternaError) and not ours & {*mistake.codes}
+
+
+def said(mistake: Exception) -> str:
+    """An error in a line."""
+    if isinstance(mistake, SternaError):
+        first = mistake.diagnostics[0]
+        return f"{first.code}: {first.title}{f' ({first.where[0]})' if first.where else ''}"
+    return f"{type(mistake).__name__}: {mistake}"

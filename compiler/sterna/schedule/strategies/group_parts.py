@@ -35,7 +35,7 @@ def propose(kernel: Kernel, context: Context, alone: Callable[[Kernel], Schedule
     out, parts = s.outputs[0], s.stages[found.parts.name]
     task = next((leaf for leaf in parts.leaves if parts.annotations.get(leaf) == "parallel"), None)
     # Tasks with the same tile are as far apart as there are tiles only where the part is the first digit.
-    if task is None or task in ("part",) or parts.first_of(task) != "part":
+    if task is None or task == "part" or parts.first_of(task) != "part":
         return None
     total = s.cache_write(out) if found.total.name == out else found.total.name
     placed = [name for name, stage in s.stages.items() if stage.attach is not None or stage.inlined]
