@@ -240,3 +240,10 @@ def test_memory_is_counted_once() -> None:
     assert found.moved_bytes == pytest.approx(sum(accesses(f).moved_bytes for f in two), rel=0.25)
     parts = next(b for b in one.outputs if b.name == "parts")
     assert traffic(one)[parts] == 2 * parts.elements
+
+
+@pytest.mark.parametrize(("columns", "once"), [(256, True), (254, True), (255, False)])
+def test_results_beside_one_another_are_one_access(columns: int, once: bool) -> None:
+    """Where the threads of a tile store elements one by one, another kernel has neighbours in neighbouring threads."""
+    s = propose(shared(matmul(256, columns, 512, constant=True)), Context(load_target("cuda-sm80")))
+    assert any(stage.last_of for stage in s.stages.values()) == once

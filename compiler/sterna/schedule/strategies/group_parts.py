@@ -13,6 +13,7 @@ from sterna.schedule.decisions import Step
 from sterna.schedule.saved import apply
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, expanded_loads, inline_elementwise
+from sterna.schedule.strategies.tasks import extent_of
 from sterna.te.expr import Reduce
 from sterna.te.split_sums import SharedSum, shared_sum_of
 from sterna.te.tensor import Kernel
@@ -43,9 +44,19 @@ def propose(kernel: Kernel, context: Context, alone: Callable[[Kernel], Schedule
     if not _in_place(s, out, total, placed):
         return None
     _as_the_parts(s, out, found, [step for step in made.steps if step.stage == found.parts.name])
+    *_, last = s.stages[out].leaves
+    if s.stages[out].annotations.get(last) != "vectorized" and _is_beside(s, out, last):
+        # A kernel of its own has neighbouring elements in neighbouring threads.
+        return None
     _added_up(s, out, total)
     s.by_last_tasks(out, found.parts.name, found.arrivals.name)
     return s
+
+
+def _is_beside(s: Schedule, out: str, axis: str) -> bool:
+    """Whether a loop of a thread goes over elements that lie side by side, one access each."""
+    state = s.stages[out]
+    return state.annotations.get(axis) in (None, "unrolled") and extent_of(state, axis) != 1
 
 
 def _in_place(s: Schedule, out: str, total: str, placed: Sequence[str]) -> bool:
