@@ -257,11 +257,12 @@ def test_small_models_that_ask_for_much_memory(name: str) -> None:
 
 
 def test_weights_of_more_bytes_than_allowed() -> None:
-    """A number that is expanded is written out for the kernel that multiplies by it."""
+    """A number that is expanded is written out for the kernel that multiplies by it, in panels of which the last one
+    may be longer than what is left."""
     nodes = [node("Expand", ["row", "shape"], ["z"]), node("MatMul", ["x", "z"], ["y"])]
     row = np.arange(1 << 10, dtype=np.float32)
     made = model(nodes, (4, 1 << 10), row=row, shape=np.array([1 << 10, 1 << 10]))
-    assert len(compiled(made).params) == 4 * MEGABYTE
+    assert 4 * MEGABYTE <= len(compiled(made).params) < 4.1 * MEGABYTE
     mistake = refusal(made, max_constant_bytes=MEGABYTE)
     assert mistake.codes == ("E0116",)
     assert "max_constant_bytes=" in str(mistake)

@@ -165,11 +165,11 @@ def test_blocks_fit_the_cache() -> None:
 
 
 def test_rows_that_end_within_a_tile_count() -> None:
-    """Seven positions are a tile of six by two vectors and most of another one, 49 are eight and one: for AVX2, row by
-    row costs more than what stays in the cache saves."""
+    """Seven positions are a tile of four by three vectors and most of another one, 49 are twelve and one: for AVX2, row
+    by row costs more than what stays in the cache saves."""
     narrow = Rows(7, 7, 960, 320)
     avx2 = replace(load_target("x86-64-v3"), l2_bytes=1 << 16)
-    assert narrow.cycles_by_row(avx2, 8) > 7 * 7 * 960 * 320 / 16 / 8
+    assert narrow.cycles_by_row(avx2, 8) > 7 * 7 * 960 * 320 / 16 / 30
     assert Rows(48, 48, 24, 48).cycles_by_row(avx2, 8) == 0
     sizes = Sizes(7, 1, 3, 7 * 960 * 4, 9 * 960 * 4, 9, 0, products=(narrow,))
     assert sizes.gain(avx2, 8) < 0 < replace(sizes, products=()).gain(avx2, 8)

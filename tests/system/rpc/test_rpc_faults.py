@@ -6,6 +6,7 @@ import os
 import platform
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,9 +128,9 @@ def test_a_full_disk_is_named_and_what_was_written_is_kept(
 def with_fault(monkeypatch: pytest.MonkeyPatch, place: Path, fault: str) -> Path:
     """The digits, with a kernel that does that when it is called."""
 
-    def compile_faulty(text: str, *rest: object) -> bytes:
+    def compile_faulty(text: str, *rest: Any, **more: Any) -> bytes:
         text = text.replace("uint32_t last_task) {", f"uint32_t last_task) {{ {fault} ", 1)
-        return compile_c(text, *rest)  # type: ignore[arg-type]
+        return compile_c(text, *rest, **more)
 
     monkeypatch.setattr(c, "compile_c", compile_faulty)
     monkeypatch.setenv("STERNA_NO_CACHE", "1")
