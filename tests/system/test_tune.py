@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from sterna.driver import compile_graph, outline_of, reading
 from sterna.errors import SternaError, error
 from sterna.frontends.formats import read_model
 from sterna.frontends.source import Source
+from sterna.ir.graph import Graph
 from sterna.loops.program import Function
 from sterna.options import Options
 from sterna.passes import programs
@@ -100,9 +102,13 @@ def test_a_search_and_what_compile_makes_of_it(model: Path, records: Path, tmp_p
     assert "grid" in run("tune", "plot").stdout
 
 
-def search(model: Path, records: Path, trials: int) -> Report:
+def opened(model: Path) -> tuple[Graph, Options]:
     options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    return read_model(Source.of(model), reading(options)), options
+
+
+def search(model: Path, records: Path, trials: int) -> Report:
+    graph, options = opened(model)
     with Database(records) as database:
         return Tuner(graph, options, database, explorer="random", seed=5).run(trials)
 
@@ -200,8 +206,7 @@ class Pretended:
 
 @pytest.mark.parametrize("wins", [True, False])
 def test_what_does_not_win_again_is_not_kept(wins: bool, model: Path, records: Path) -> None:
-    options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    graph, options = opened(model)
     with Database(records) as database:
         report = Tuner(graph, options, database, measurer=Pretended(wins), model=False).run(8)  # type: ignore[arg-type]
         assert bool(database.confirmed()) == wins
@@ -228,8 +233,7 @@ def test_an_interrupted_search_confirms_what_is_best(
     turns: tuple[int, ...], won: int, model: Path, records: Path
 ) -> None:
     """The first Ctrl-C ends the search, the next one the confirmation: nothing wins by half a run."""
-    options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    graph, options = opened(model)
     with Database(records) as database:
         tuner = Tuner(graph, options, database, measurer=Interrupted(*turns), model=False)  # type: ignore[arg-type]
         report = tuner.run(8)
@@ -239,8 +243,7 @@ def test_an_interrupted_search_confirms_what_is_best(
 
 
 def test_a_search_that_is_interrupted_at_once_has_measured_nothing(model: Path, records: Path) -> None:
-    options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    graph, options = opened(model)
     with Database(records) as database:
         tuner = Tuner(graph, options, database, measurer=Interrupted(1), model=False)  # type: ignore[arg-type]
         report = tuner.run(8)
@@ -435,8 +438,7 @@ def test_tuned_targets_are_not_mixed_up(model: Path, records: Path) -> None:
 
 def test_a_choice_that_leads_to_no_loops_is_left(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a tile that does not fit where the kernel is, compile takes the rules' own."""
-    options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    graph, options = opened(model)
     tasks, _ = tasks_of(graph, options)
     own = (tasks[0].kernel, target_id(host()), "host", "")
     best = Best([Confirmed(*own, {"tile": (1, 1)}, "[]", 2.0, 1.0, "s", "", 0.0)])
@@ -487,20 +489,15 @@ def test_decisions_above_kernels_get_a_quarter_of_the_time(
     """Kernels of a slow device would have none left otherwise."""
     left: list[int] = []
 
-    class Search:
-        def __init__(self, *arguments: Any):
-            self.left: Callable[[], int] = arguments[3]
+    def search(*arguments: Any) -> SimpleNamespace:
+        now = time.monotonic()
+        with monkeypatch.context() as later:
+            later.setattr(time, "monotonic", lambda: now + passed)
+            left.append(arguments[3]())
+        return SimpleNamespace(run=dict)
 
-        def run(self) -> dict[str, Any]:
-            now = time.monotonic()
-            with monkeypatch.context() as later:
-                later.setattr(time, "monotonic", lambda: now + passed)
-                left.append(self.left())
-            return {}
-
-    monkeypatch.setattr(tuner_module, "Search", Search)
-    options = Options(host(), "llvm")
-    graph = read_model(Source.of(model), reading(options))
+    monkeypatch.setattr(tuner_module, "Search", search)
+    graph, options = opened(model)
     with Database(records) as database:
         Tuner(graph, options, database, measurer=Pretended(False), model=False).run(8, 60.0)  # type: ignore[arg-type]
     assert left == [2 if more else 0]

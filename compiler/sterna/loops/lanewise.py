@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sterna.loops.minimax import FORMATS
 from sterna.te import expr as E
 from sterna.te.expr import Expr
 
@@ -37,3 +38,9 @@ def cast(a: Expr, dtype: str) -> Expr:
 
 def bits(a: Expr, dtype: str) -> Expr:
     return E.Bitcast(dtype, a=a, lanes=a.lanes)
+
+
+def power_of_two(t: Expr) -> Expr:
+    """2**(n - b) of the sum of n and the magic number, where b is the bias of the type."""
+    form = FORMATS[t.dtype]
+    return bits(operation("shift_left", bits(t, form.bits), form.mantissa), form.dtype)

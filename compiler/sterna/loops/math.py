@@ -28,6 +28,7 @@ from sterna.loops.lanewise import comparison as _test
 from sterna.loops.lanewise import constant as _const
 from sterna.loops.lanewise import fma as _fma
 from sterna.loops.lanewise import operation as _op
+from sterna.loops.lanewise import power_of_two as _power_of_two
 from sterna.loops.lanewise import select as _select
 from sterna.loops.lanewise import unary as _unary
 from sterna.loops.minimax import EXP2_LONG, EXP2_SHORT, FLOAT64, FORMATS, LOG2_LONG, LOG2_SHORT, Format
@@ -205,12 +206,6 @@ def _reduce(x: Expr, sign: int, bias: int) -> tuple[Expr, Expr]:
     n = _op("sub", t, magic)
     r = _fma(n, -sign * form.ln2[1], _fma(n, -sign * form.ln2[0], x))
     return r, _power_of_two(t)
-
-
-def _power_of_two(t: Expr) -> Expr:
-    """2**(n - b) of the sum of n and the magic number, where b is the bias of the type."""
-    form = _format(t)
-    return _bits(_op("shift_left", _bits(t, form.bits), form.mantissa), form.dtype)
 
 
 def _exp(x: Expr, sign: int = 1) -> Expr:
@@ -414,7 +409,7 @@ def _power_in_float64(x: Expr, y: Expr) -> Expr:
     magic = FLOAT64.magic + (FLOAT64.bias - 1)
     t = _op("add", z, magic)
     f = _op("sub", z, _op("sub", t, magic))
-    power = _bits(_op("shift_left", _bits(t, "uint64"), FLOAT64.mantissa), "float64")
+    power = _power_of_two(t)
     polynomial = [2 * c for c in (1.0, *(EXP2_SHORT if short else EXP2_LONG))]
     return _cast(_op("mul", _horner(f, polynomial), power), x.dtype)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from sterna.loops.lanewise import bits, comparison, constant, fma, operation, select, unary
+from sterna.loops.lanewise import bits, comparison, constant, fma, operation, power_of_two, select, unary
 from sterna.loops.minimax import EXP2_SHORT, FLOAT32
 from sterna.te.expr import Expr
 
@@ -96,10 +96,5 @@ def _exp2(high: Expr, low: Expr) -> Expr:
     # In two steps: a power of two that is a number may be none before the other half of it.
     half = operation("add", operation("mul", n, 0.5), magic + FLOAT32.bias)
     other = operation("sub", n, operation("sub", half, magic + FLOAT32.bias))
-    total = operation("mul", total, _power_of_two(half))
-    return operation("mul", total, _power_of_two(operation("add", other, magic + FLOAT32.bias)))
-
-
-def _power_of_two(t: Expr) -> Expr:
-    """2**n of the sum of n, the bias of the type and the magic number."""
-    return bits(operation("shift_left", bits(t, "uint32"), FLOAT32.mantissa), "float32")
+    total = operation("mul", total, power_of_two(half))
+    return operation("mul", total, power_of_two(operation("add", other, magic + FLOAT32.bias)))
