@@ -13,7 +13,7 @@ from itertools import product as pairs
 from math import ceil, gcd, prod
 
 from sterna.ir import dtypes
-from sterna.ir.integer import ZERO
+from sterna.ir.integer import ZERO, as_int
 from sterna.ir.memory import SECTOR, Memory
 from sterna.schedule.schedule import Schedule
 from sterna.schedule.strategies.analysis import Context, fused, inline_elementwise, product, size, stored_apart
@@ -56,7 +56,7 @@ class _Place:
     """Where the elements of a tensor lie in memory: the first one, and steps along its dimensions.
 
     Args:
-        begin: a multiple of it.
+        begin: a number that the place of the first element is a multiple of.
     """
 
     begin: int
@@ -250,11 +250,6 @@ def _tile(stage: Tensor, slid: _Slid, stored: _Place, context: Context, shared: 
     return min(filter(fits, _sides(extents)), key=cost, default=None)
 
 
-def _dense(shape: Sequence[int]) -> list[int]:
-    """Elements between positions of each dimension of what lies as it is counted."""
-    return [prod(shape[n + 1 :]) for n in range(len(shape))]
-
-
 def _sides(extents: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """What a tile may have along the last three axes, and one position along others."""
     last = [sorted({n, *(side for side in SIDES if side < n)}) for n in extents[-3:]]
@@ -305,11 +300,11 @@ def _without_waiting(
         room: elements that the part may have.
     """
     shape, each = slid.shape(dict(zip(stage.axes, sides, strict=True)) | _taps(stage)), dtypes.size(slid.load.dtype)
-    word = max(1, WORD // each)
+    word, dense = max(1, WORD // each), [int(n) for n in dense_strides([as_int(n) for n in shape])]
 
     def turns(many: int, more: int, behind: int) -> int:
         row = prod(shape[len(shape) - behind :])
-        strides = [n if n < row else n // row * (row + more) for n in _dense(shape)]
+        strides = [n if n < row else n // row * (row + more) for n in dense]
         apart = [
             sum(n * (i.coefficient(a) or 0) for n, i in zip(strides, slid.load.indices, strict=True))
             for a in stage.axes
